@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -199,8 +200,8 @@ func (f *vendorFleet) joinMortal(k *killer) *mortal {
 	}
 	m.Member = f.Join(worker.Config{Slots: stormSlots, DrainTimeout: f.pace(time.Minute), Batches: batching.New(batching.Config{
 		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute),
-		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return own.Batches(o) },
-		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return own.BatchPrices(o) },
+		Vendor: func(o *protocol.BatchOrder) (batch.Vendor, error) { return own.Batches(o) },
+		Prices: func(o *protocol.BatchOrder) (*llm.Prices, error) { return own.BatchPrices(o) },
 	})})
 	return m
 }

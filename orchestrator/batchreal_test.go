@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -59,8 +59,8 @@ func TestBatchesComeBackWhileCallsArePutDown(t *testing.T) {
 	f.Counter.Agent = seen
 	f.Join(worker.Config{Slots: slots, DrainTimeout: time.Second, Batches: batching.New(batching.Config{
 		Names: []string{f.seller.name}, Ask: 100 * time.Millisecond, Poll: 50 * time.Millisecond, Slowest: time.Second,
-		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
-		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
+		Vendor: func(o *protocol.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
+		Prices: func(o *protocol.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
 	})})
 
 	spec := batchedSpec()

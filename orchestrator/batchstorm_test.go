@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -147,7 +148,7 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 	}
 	if roomy := script.Limits; roomy.Waiting+roomy.WaitingBatches+roomy.CreatesPerHour > 0 || roomy.WaitingTokens > 0 {
 		config.Limits = func(string) orchestrator.ModelLimits {
-			return orchestrator.ModelLimits{Batches: mapreduce.BatchRoom{
+			return orchestrator.ModelLimits{Batches: protocol.BatchRoom{
 				Lines: int64(roomy.Waiting), Tokens: roomy.WaitingTokens, Batches: int64(roomy.WaitingBatches), Creates: int64(roomy.CreatesPerHour),
 			}}
 		}
@@ -208,8 +209,8 @@ func (f *vendorFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 func (f *vendorFleet) join() *enginetest.Member {
 	return f.Join(worker.Config{Slots: stormSlots, DrainTimeout: time.Minute, Batches: batching.New(batching.Config{
 		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute),
-		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
-		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
+		Vendor: func(o *protocol.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
+		Prices: func(o *protocol.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
 	})})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -45,8 +46,8 @@ func TestAWeekOfBatches(t *testing.T) {
 		f.Start(0)
 		f.Join(worker.Config{Slots: 64, Prefetch: 64, DrainTimeout: time.Minute, Batches: batching.New(batching.Config{
 			Names: []string{f.seller.name}, Ask: time.Minute, Poll: 5 * time.Minute, Slowest: 15 * time.Minute,
-			Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
-			Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
+			Vendor: func(o *protocol.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
+			Prices: func(o *protocol.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
 		})})
 
 		spec := specOf(f.seller)

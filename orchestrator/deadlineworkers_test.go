@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker/llm/fakellm/batches"
@@ -16,24 +17,24 @@ import (
 // An elderly fleet has workers of an earlier version: those with a session among its own offer no deadlines, and are not
 // told of them.
 type elderly struct {
-	mapreduce.Fleet
+	protocol.Fleet
 	session mapreduce.SessionID
 	got     *atomic.Int64 // units that it was given
 }
 
-// Work implements mapreduce.Fleet.
-func (e elderly) Work(ctx context.Context, s mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (e elderly) Work(ctx context.Context, s protocol.WorkStream) error {
 	return e.Fleet.Work(ctx, &elderlyStream{WorkStream: s, of: e})
 }
 
 type elderlyStream struct {
-	mapreduce.WorkStream
+	protocol.WorkStream
 	of  elderly
 	old atomic.Bool
 }
 
-// Recv implements mapreduce.WorkStream.
-func (s *elderlyStream) Recv() (*mapreduce.FromWorker, error) {
+// Recv implements protocol.WorkStream.
+func (s *elderlyStream) Recv() (*protocol.FromWorker, error) {
 	m, err := s.WorkStream.Recv()
 	if err == nil && m.Hello != nil && m.Hello.Session == s.of.session {
 		s.old.Store(true)
@@ -42,8 +43,8 @@ func (s *elderlyStream) Recv() (*mapreduce.FromWorker, error) {
 	return m, err
 }
 
-// Send implements mapreduce.WorkStream.
-func (s *elderlyStream) Send(m *mapreduce.ToWorker) error {
+// Send implements protocol.WorkStream.
+func (s *elderlyStream) Send(m *protocol.ToWorker) error {
 	if s.old.Load() {
 		s.of.got.Add(int64(len(m.Assignments)))
 	}
@@ -58,7 +59,7 @@ func TestDeadlinesAndEarlierWorkers(t *testing.T) {
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := newVendorFleet(t, 1, 1, 1000, nil, batches.Config{Takes: func(int) time.Duration { return 6 * time.Minute }})
 		var got atomic.Int64
-		f.Wrap = func(o mapreduce.Fleet) mapreduce.Fleet { return elderly{o, "w_1", &got} }
+		f.Wrap = func(o protocol.Fleet) protocol.Fleet { return elderly{o, "w_1", &got} }
 		f.Stop(0, false)
 		f.Start(0)
 		f.join() // w_1

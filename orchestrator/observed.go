@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/observe"
 )
@@ -16,7 +17,7 @@ func (o *Orchestrator) observedFleet() observe.Fleet {
 			_, all := o.members.QueuePlace()
 			return all
 		},
-		Demand: func(ctx context.Context) ([]mapreduce.Demand, error) {
+		Demand: func(ctx context.Context) ([]protocol.Demand, error) {
 			return o.Scaler.Demand(ctx, mapreduce.Principal{})
 		},
 	}

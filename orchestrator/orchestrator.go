@@ -1,7 +1,7 @@
 // Package orchestrator is what makes a job move: it takes submissions, cuts
 // documents into units, hands units to workers, records how they ended, plans
 // the levels of reduction, and carries on what dead workers and orchestrators
-// left. It implements mapreduce.Service for clients and mapreduce.Fleet for
+// left. It implements mapreduce.Service for clients and protocol.Fleet for
 // workers.
 //
 // It holds no state that matters: whatever it keeps in memory is a view of the
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
@@ -64,9 +65,9 @@ type Orchestrator struct {
 }
 
 var (
-	_ mapreduce.Service  = (*Orchestrator)(nil)
-	_ mapreduce.Fleet    = (*Orchestrator)(nil)
-	_ mapreduce.Demander = (*Orchestrator)(nil)
+	_ mapreduce.Service = (*Orchestrator)(nil)
+	_ protocol.Fleet    = (*Orchestrator)(nil)
+	_ protocol.Demander = (*Orchestrator)(nil)
 )
 
 // New returns an orchestrator over j. It does nothing on its own before Run.
@@ -119,7 +120,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.Steering, o.Results = o.life.Steering, o.life.Results
 
 	b := batches.New(j, o.scheduler, o.grants, specs, &o.signals, o.supervisor, batches.Config{
-		Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: func(provider, model string) mapreduce.BatchRoom { return c.Limits(provider + "/" + model).Batches },
+		Linger: c.BatchLinger, Most: c.BatchWait, Fresh: batchFresh, NewMark: newMark, Metrics: m, Room: func(provider, model string) protocol.BatchRoom { return c.Limits(provider + "/" + model).Batches },
 		Address: c.Address, MaxCalls: c.MaxCalls, Rates: c.Rates, Offer: c.Offer, Estimate: c.Estimate,
 	})
 	o.Reader = read.New(j, specs, o.scheduler, o.seals, &o.signals, read.Config{Verify: checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Until: b.Until})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
@@ -25,7 +26,7 @@ func (o *Orchestrator) askForGrants() {
 }
 
 // expireSession gives back what a session holds whose worker is lost.
-func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
+func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, running map[protocol.Held]bool) error {
 	return o.fleet.Losses.Expire(ctx, s, running)
 }
 
@@ -43,17 +44,17 @@ func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 // MaxTransfers is how many blobs a session may get at once, and how many it may put.
 const MaxTransfers = dispatch.MaxTransfers
 
-// Work implements mapreduce.Fleet.
-func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (o *Orchestrator) Work(ctx context.Context, stream protocol.WorkStream) error {
 	return o.fleet.Work(ctx, stream)
 }
 
-// GetBlob implements mapreduce.Fleet.
-func (o *Orchestrator) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+// GetBlob implements protocol.Fleet.
+func (o *Orchestrator) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	return o.fleet.GetBlob(ctx, q, take)
 }
 
-// PutBlob implements mapreduce.Fleet.
-func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+// PutBlob implements protocol.Fleet.
+func (o *Orchestrator) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	return o.fleet.PutBlob(ctx, q, next)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // Shares implements agent.Calls.
@@ -19,9 +19,9 @@ func (c *calls) Answer(ctx context.Context, key []byte) ([]byte, error) {
 	defer stop()
 
 	var data []byte
-	err := c.session.transfers.Get(ctx, c.held, mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {
-		if len(data)+len(part) > mapreduce.MaxAnswer {
-			return errs.New(errs.DataLoss, "an answer of more than %d bytes came", mapreduce.MaxAnswer)
+	err := c.session.transfers.Get(ctx, c.held, protocol.Blob{Kind: protocol.BlobAnswer, Key: key}, func(part []byte) error {
+		if len(data)+len(part) > protocol.MaxAnswer {
+			return errs.New(errs.DataLoss, "an answer of more than %d bytes came", protocol.MaxAnswer)
 		}
 		data = append(data, part...)
 		return nil
@@ -47,7 +47,7 @@ const shareWait = 5 * time.Second
 // Share implements agent.Calls. The report of the attempt waits for it: behind
 // that the attempt is held no more, and the answer would be refused.
 func (c *calls) Share(key, answer []byte) {
-	if len(answer) == 0 || len(answer) > mapreduce.MaxAnswer {
+	if len(answer) == 0 || len(answer) > protocol.MaxAnswer {
 		return
 	}
 
@@ -58,7 +58,7 @@ func (c *calls) Share(key, answer []byte) {
 	// The put is begun under the lock, so that no report goes out in between without
 	// waiting for it.
 	sum := sha256.Sum256(answer)
-	b := mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key, SHA256: sum[:]}
+	b := protocol.Blob{Kind: protocol.BlobAnswer, Key: key, SHA256: sum[:]}
 
 	s.deliveries.beginPut(c.entry, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, shareWait)

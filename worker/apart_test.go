@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/apart"
@@ -76,7 +77,7 @@ func (x *annex) die(how error) {
 }
 
 // start is a apart.Start.
-func (a *annexes) start(f mapreduce.Fleet) (apart.Process, error) {
+func (a *annexes) start(f protocol.Fleet) (apart.Process, error) {
 	if a.fails != nil {
 		return nil, a.fails
 	}
@@ -139,7 +140,7 @@ func (a *annexes) last() *annex {
 // wait waits until nothing is left of all processes, which must have ended.
 func (a *annexes) wait() { a.running.Wait() }
 
-func aloneUnit(id mapreduce.UnitID) mapreduce.Assignment {
+func aloneUnit(id mapreduce.UnitID) protocol.Assignment {
 	u := unitOf(id)
 	u.Alone = true
 	return u
@@ -178,20 +179,20 @@ func TestApartEndsItsProcess(t *testing.T) {
 				processes.last().die(errors.New("signal: killed"))
 				got := r.report()
 				want := "attempt 3 ended its process, in which nothing else ran, at 2000-01-01T00:00:03Z: signal: killed"
-				if got.Outcome != mapreduce.Errored || got.Class != mapreduce.Retryable || len(got.Errors) != 1 || got.Errors[0] != want {
+				if got.Outcome != protocol.Errored || got.Class != protocol.Retryable || len(got.Errors) != 1 || got.Errors[0] != want {
 					t.Errorf("report %+v, want the error %q", got, want)
 				}
 				if diff := cmp.Diff(tc.want, got.Tokens); diff != "" {
 					t.Errorf("tokens (-want +got):\n%s", diff)
 				}
 
-				r.verdicts(mapreduce.Accepted, got)
+				r.verdicts(protocol.Accepted, got)
 				r.assign(spec, unitOf("next"))
 				next := r.report()
-				if next.Outcome != mapreduce.Done {
+				if next.Outcome != protocol.Done {
 					t.Errorf("the next unit ended as %+v", next)
 				}
-				r.verdicts(mapreduce.Accepted, next)
+				r.verdicts(protocol.Accepted, next)
 				r.finish()
 			})
 		})
@@ -202,7 +203,7 @@ func TestApartEndsItsProcess(t *testing.T) {
 // journal, a large output stored.
 func TestApartReachesItsOrchestrator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		large := bytes.Repeat([]byte("x"), mapreduce.MaxInline+1)
+		large := bytes.Repeat([]byte("x"), protocol.MaxInline+1)
 		run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 			calls.Progress("reading")
 			if _, err := calls.Do(ctx, "first", func(context.Context) ([]byte, error) { return []byte("one"), nil }); err != nil {
@@ -229,18 +230,18 @@ func TestApartReachesItsOrchestrator(t *testing.T) {
 		if len(asked.Reserve) != 1 || asked.Reserve[0].Tokens != 500 || asked.Reserve[0].Unit != "u" {
 			t.Fatalf("the worker asks for %+v, want 500 tokens for u", asked.Reserve)
 		}
-		r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: asked.Reserve[0].Held, Granted: true}}})
+		r.send(&protocol.ToWorker{Reserved: []protocol.ReserveReply{{Held: asked.Reserve[0].Held, Granted: true}}})
 		got := r.report()
-		if got.Outcome != mapreduce.Done || got.Length != int64(len(large)) || got.Tokens.In != 12_000 {
+		if got.Outcome != protocol.Done || got.Length != int64(len(large)) || got.Tokens.In != 12_000 {
 			t.Errorf("report %+v", got)
 		}
-		if put := r.stored(mapreduce.BlobOutput, "u", 1); !bytes.Equal(put, large) {
+		if put := r.stored(protocol.BlobOutput, "u", 1); !bytes.Equal(put, large) {
 			t.Errorf("%d bytes of the output are stored, want %d", len(put), len(large))
 		}
 		if kept := strings.Join(r.appended(), "; "); !strings.Contains(kept, "first") || !strings.Contains(kept, "second") {
 			t.Errorf("of the journal is stored %q, want both entries", kept)
 		}
-		r.verdicts(mapreduce.Accepted, got)
+		r.verdicts(protocol.Accepted, got)
 		r.finish()
 	})
 }
@@ -256,7 +257,7 @@ func TestApartUnitsStallNone(t *testing.T) {
 		defer processes.wait()
 		const alone, others, most = 20, 100, 8
 		r := start(t, okay, worker.Config{Slots: 10, Prefetch: alone + others, StartApart: processes.start})
-		var units []mapreduce.Assignment
+		var units []protocol.Assignment
 		for i := range alone {
 			units = append(units, aloneUnit(mapreduce.UnitID(fmt.Sprintf("alone-%d", i))))
 		}
@@ -276,7 +277,7 @@ func TestApartUnitsStallNone(t *testing.T) {
 		if processes.top != most {
 			t.Errorf("%d processes ran at once, want %d", processes.top, most)
 		}
-		r.verdicts(mapreduce.Accepted, append(before, rest...)...)
+		r.verdicts(protocol.Accepted, append(before, rest...)...)
 		r.finish()
 	})
 }
@@ -289,17 +290,17 @@ func TestApartIsInterrupted(t *testing.T) {
 		obeys bool // the process
 		how   func(*running)
 		want  string // the error of the report; empty if there is none
-		class mapreduce.Outcome
+		class protocol.Outcome
 	}{
 		"cancelled": {obeys: true, how: func(r *running) {
-			r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
+			r.send(&protocol.ToWorker{Cancel: []protocol.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
 		}},
 		"cancelled, and goes on": {how: func(r *running) {
-			r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
+			r.send(&protocol.ToWorker{Cancel: []protocol.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
 		}},
-		"drained":                  {obeys: true, how: func(r *running) { r.stop() }, want: "worker is draining", class: mapreduce.Returned},
-		"drained, and goes on":     {how: func(r *running) { r.stop() }, want: "worker is draining", class: mapreduce.Returned},
-		"out of time, and goes on": {how: func(*running) { after(21 * time.Minute) }, want: "deadline exceeded after 10m0s", class: mapreduce.Errored},
+		"drained":                  {obeys: true, how: func(r *running) { r.stop() }, want: "worker is draining", class: protocol.Returned},
+		"drained, and goes on":     {how: func(r *running) { r.stop() }, want: "worker is draining", class: protocol.Returned},
+		"out of time, and goes on": {how: func(*running) { after(21 * time.Minute) }, want: "deadline exceeded after 10m0s", class: protocol.Errored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -331,7 +332,7 @@ func TestApartIsInterrupted(t *testing.T) {
 					t.Error("the process lives")
 				}
 				if len(got) > 0 {
-					r.verdicts(mapreduce.Accepted, got...)
+					r.verdicts(protocol.Accepted, got...)
 				}
 				close(release)
 				r.finish()
@@ -349,10 +350,10 @@ func TestApartThatCannotBeStarted(t *testing.T) {
 		r := start(t, okay, worker.Config{StartApart: processes.start})
 		r.assign(spec, aloneUnit("u"))
 		got := r.report()
-		if got.Outcome != mapreduce.Returned || !strings.Contains(strings.Join(got.Errors, ""), "too many processes") {
+		if got.Outcome != protocol.Returned || !strings.Contains(strings.Join(got.Errors, ""), "too many processes") {
 			t.Errorf("report %+v, want the unit handed back, and why", got)
 		}
-		r.verdicts(mapreduce.Accepted, got)
+		r.verdicts(protocol.Accepted, got)
 		r.finish()
 	})
 }

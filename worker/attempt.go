@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/observe"
@@ -27,7 +28,7 @@ type attempt struct {
 	calls   *calls // which the agent is given
 	reports report.Reporter
 
-	held   mapreduce.Held
+	held   protocol.Held
 	job    *job        // as it was introduced before the assignment; nil if it was not
 	runner step.Runner // nil if this worker has none; misfit says why
 	misfit error
@@ -40,7 +41,7 @@ type attempt struct {
 }
 
 // newAttempt returns the attempt of an entry that is being made. The session's lock is held.
-func newAttempt(s *session, e *entry, assigned *mapreduce.Assignment) *attempt {
+func newAttempt(s *session, e *entry, assigned *protocol.Assignment) *attempt {
 	c := e.calls
 	a := &attempt{
 		session: s, entry: e, calls: c, reports: e.reports, held: e.held, job: c.job, ctx: c.ctx,
@@ -87,7 +88,7 @@ func (a *attempt) chooseRunner(steps *step.Registry) (step.Runner, error) {
 var errGoexit = errors.New("agent ended its goroutine instead of returning")
 
 // execute runs the attempt and returns its report.
-func (a *attempt) execute() *mapreduce.Report {
+func (a *attempt) execute() *protocol.Report {
 	a.entry.announced.await(a.ctx)
 	start := time.Now()
 	a.calls.Begin(start)
@@ -95,7 +96,7 @@ func (a *attempt) execute() *mapreduce.Report {
 	// The memory is what fetchLarge has set aside meanwhile, so it is read at the end.
 	defer func() { a.session.memory.Release(a.memory) }()
 
-	var end func(*mapreduce.Report)
+	var end func(*protocol.Report)
 	a.traced, end = observe.BeginSpan(a.ctx, a.session.cfg.Tracer, a.session.cfg.Session, a.task)
 	run := a.runHere
 	if a.entry.apart {
@@ -112,7 +113,7 @@ func (a *attempt) execute() *mapreduce.Report {
 }
 
 // refuseRun returns the report of an attempt that cannot begin, or nil.
-func (a *attempt) refuseRun() *mapreduce.Report {
+func (a *attempt) refuseRun() *protocol.Report {
 	if err := a.reports.InterruptCause(); err != nil {
 		return a.reports.Failed(err)
 	}
@@ -156,7 +157,7 @@ func openFor(err error) time.Duration {
 }
 
 // runHere runs the attempt in this process.
-func (a *attempt) runHere() *mapreduce.Report {
+func (a *attempt) runHere() *protocol.Report {
 	if r := a.refuseRun(); r != nil {
 		return r
 	}
@@ -189,7 +190,7 @@ func (a *attempt) runHere() *mapreduce.Report {
 }
 
 // runApart runs the attempt in a process of its own.
-func (a *attempt) runApart() *mapreduce.Report {
+func (a *attempt) runApart() *protocol.Report {
 	if r := a.refuseRun(); r != nil {
 		return r
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -62,29 +63,29 @@ type feeder struct {
 	left  int
 	done  chan struct{}
 
-	mapreduce.Blobs // nil: its units are small
+	protocol.Blobs // nil: its units are small
 }
 
-var _ mapreduce.Fleet = (*feeder)(nil)
+var _ protocol.Fleet = (*feeder)(nil)
 
-func (f *feeder) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+func (f *feeder) Work(ctx context.Context, stream protocol.WorkStream) error {
 	m, err := stream.Recv()
 	if err != nil {
 		return err
 	}
-	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}}}
+	out := &protocol.ToWorker{Welcome: &protocol.Welcome{}, Jobs: []protocol.JobInfo{{Job: jobID, Spec: spec}}}
 	f.feed(out, m.Hello.Slots+m.Hello.Prefetch)
 	for {
 		if err := stream.Send(out); err != nil {
 			return err
 		}
-		out = &mapreduce.ToWorker{}
+		out = &protocol.ToWorker{}
 		for len(out.Verdicts) == 0 {
 			if m, err = stream.Recv(); err != nil {
 				return err
 			}
 			for i := range m.Reports {
-				out.Verdicts = append(out.Verdicts, mapreduce.VerdictOn{Held: heldOf(m.Reports[i]), Verdict: mapreduce.Accepted})
+				out.Verdicts = append(out.Verdicts, protocol.VerdictOn{Held: heldOf(m.Reports[i]), Verdict: protocol.Accepted})
 			}
 			if f.left -= len(m.Reports); f.left == 0 && len(m.Reports) > 0 {
 				close(f.done)
@@ -94,7 +95,7 @@ func (f *feeder) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	}
 }
 
-func (f *feeder) feed(m *mapreduce.ToWorker, n int) {
+func (f *feeder) feed(m *protocol.ToWorker, n int) {
 	n = min(n, len(f.names)-f.next)
 	for _, id := range f.names[f.next : f.next+n] {
 		m.Assignments = append(m.Assignments, unitOf(id))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/evidence"
@@ -24,7 +25,7 @@ type calls struct {
 
 	session *session
 	entry   *entry
-	held    mapreduce.Held
+	held    protocol.Held
 	job     *job
 	ctx     context.Context  // the attempt's own
 	talks   bool             // its stage has tools: what it says of itself is told soon, not with signs of life alone
@@ -102,7 +103,7 @@ func (c *calls) counted(call func(context.Context) error) func(context.Context) 
 
 // Progress implements agent.Calls.
 func (c *calls) Progress(note string) {
-	said := c.AddNote(report.Clean(note, mapreduce.MaxNote))
+	said := c.AddNote(report.Clean(note, protocol.MaxNote))
 	said.Held = c.held
 	said.Running = true
 	if c.talks {

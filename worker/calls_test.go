@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -28,7 +29,7 @@ func budgeted() mapreduce.JobSpec {
 }
 
 func TestReserve(t *testing.T) {
-	held := mapreduce.Held{Job: jobID, Unit: "u", Attempt: 1, Running: true}
+	held := protocol.Held{Job: jobID, Unit: "u", Attempt: 1, Running: true}
 	for name, tc := range map[string]struct {
 		spec     mapreduce.JobSpec
 		reserved int64
@@ -70,7 +71,7 @@ func TestReserve(t *testing.T) {
 						t.Fatalf("asked for %+v; want one question", got.Reserve)
 					}
 					asks = append(asks, got.Reserve[0].Tokens)
-					r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: held, Granted: tc.grant}}})
+					r.send(&protocol.ToWorker{Reserved: []protocol.ReserveReply{{Held: held, Granted: tc.grant}}})
 				}
 				if diff := cmp.Diff(tc.asks, asks); diff != "" {
 					t.Errorf("asked for reservations of (-want +got):\n%s", diff)
@@ -78,7 +79,7 @@ func TestReserve(t *testing.T) {
 				if refused != tc.refused {
 					t.Errorf("refused %d calls; want %d", refused, tc.refused)
 				}
-				r.verdicts(mapreduce.Accepted, got.Reports...)
+				r.verdicts(protocol.Accepted, got.Reports...)
 				r.finish()
 			})
 		})
@@ -109,7 +110,7 @@ func TestReserveInDollars(t *testing.T) {
 		got := r.take()
 		for ; len(got.Reports) == 0; got = r.take() {
 			asks = append(asks, got.Reserve[0].Tokens)
-			r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})
+			r.send(&protocol.ToWorker{Reserved: []protocol.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})
 		}
 
 		// 200 are spent of 600 when 500 more are wanted, and 650 of 700 when 250 more are.
@@ -117,10 +118,10 @@ func TestReserveInDollars(t *testing.T) {
 			t.Errorf("asked for reservations of (-want +got):\n%s", diff)
 		}
 		rep := got.Reports[0]
-		if rep.Class != mapreduce.PermanentJob || !strings.Contains(rep.Errors[0], "knows no price") || rep.CostMicros != 900 {
+		if rep.Class != protocol.PermanentJob || !strings.Contains(rep.Errors[0], "knows no price") || rep.CostMicros != 900 {
 			t.Errorf("report %+v, want one that ends the job, with what was spent", rep)
 		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.verdicts(protocol.Accepted, got.Reports...)
 		r.finish()
 	})
 }
@@ -175,14 +176,14 @@ func TestReserveConcurrently(t *testing.T) {
 				mu.Lock()
 				granted = q.Tokens
 				mu.Unlock()
-				r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: true}}})
+				r.send(&protocol.ToWorker{Reserved: []protocol.ReserveReply{{Held: q.Held, Granted: true}}})
 			}
 			after(time.Millisecond)
 		}
 		if total := got.Reports[0].Tokens.Total(); total != spent || total == 0 {
 			t.Errorf("reported %d tokens; want %d", total, spent)
 		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.verdicts(protocol.Accepted, got.Reports...)
 		r.finish()
 	})
 }
@@ -215,12 +216,12 @@ func TestParks(t *testing.T) {
 		r := start(t, run, worker.Config{Slots: 1})
 		late, woken := unitOf("late"), unitOf("woken")
 		late.Timeout = time.Minute
-		woken.WakeCall = &mapreduce.WakeCall{Handle: "batch 7", Answer: []byte("done")}
+		woken.WakeCall = &protocol.WakeCall{Handle: "batch 7", Answer: []byte("done")}
 		r.assign(spec, unitOf("u"))
 		after(time.Second)
 		r.assign(spec, late)
 		after(2 * time.Minute)
-		for _, a := range []mapreduce.Assignment{unitOf("nameless"), unitOf("giant"), unitOf("past"), woken} {
+		for _, a := range []protocol.Assignment{unitOf("nameless"), unitOf("giant"), unitOf("past"), woken} {
 			r.assign(spec, a)
 			after(time.Second)
 		}
@@ -233,7 +234,7 @@ func TestParks(t *testing.T) {
 		}
 		for _, rep := range got.Reports[:2] {
 			p := rep.Parking
-			if rep.Outcome != mapreduce.Parked || len(rep.Errors) > 0 || rep.Tokens.Total() != 15 || rep.CostMicros != 7 || p == nil {
+			if rep.Outcome != protocol.Parked || len(rep.Errors) > 0 || rep.Tokens.Total() != 15 || rep.CostMicros != 7 || p == nil {
 				t.Fatalf("reported %+v", rep)
 			}
 			if p.Handle != "batch 7" || p.WakeAfter != time.Hour || len(p.Note) > 256 || strings.Contains(p.Note, "\x00") || !strings.HasPrefix(p.Note, "a batch") {
@@ -241,7 +242,7 @@ func TestParks(t *testing.T) {
 			}
 		}
 		for _, rep := range got.Reports[2:5] {
-			if rep.Outcome != mapreduce.Errored || rep.Class != mapreduce.PermanentUnit || rep.Parking != nil {
+			if rep.Outcome != protocol.Errored || rep.Class != protocol.PermanentUnit || rep.Parking != nil {
 				t.Errorf("reported %+v of a unit that cannot be parked so", rep)
 			}
 		}
@@ -251,7 +252,7 @@ func TestParks(t *testing.T) {
 		if st := r.worker.Stats(); st.Parked != 2 || st.Errored != 3 || st.Done != 1 {
 			t.Errorf("counted %+v", st)
 		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.verdicts(protocol.Accepted, got.Reports...)
 		r.finish()
 	})
 }
@@ -266,7 +267,7 @@ func TestHeartbeat(t *testing.T) {
 		}
 		p := newPeer(t)
 		r := launch(t, p, run, worker.Config{Slots: 2, Prefetch: 1})
-		p.accept(mapreduce.Welcome{Heartbeat: 7 * time.Second})
+		p.accept(protocol.Welcome{Heartbeat: 7 * time.Second})
 		r.assign(spec, unitOf("b"), unitOf("a"), unitOf("c"))
 		r.take()
 		after(7*time.Second - 1)
@@ -274,10 +275,10 @@ func TestHeartbeat(t *testing.T) {
 			t.Errorf("heartbeat before its time: %+v", got)
 		}
 		after(1)
-		want := &mapreduce.Heartbeat{}
+		want := &protocol.Heartbeat{}
 		for _, id := range []mapreduce.UnitID{"a", "b"} {
-			want.Progress = append(want.Progress, mapreduce.Progress{
-				Held:   mapreduce.Held{Job: jobID, Unit: id, Attempt: 1, Running: true},
+			want.Progress = append(want.Progress, protocol.Progress{
+				Held:   protocol.Held{Job: jobID, Unit: id, Attempt: 1, Running: true},
 				Tokens: mapreduce.Tokens{In: 10, Out: 1}, Note: "reading " + string(id), Number: 1,
 			})
 		}
@@ -286,7 +287,7 @@ func TestHeartbeat(t *testing.T) {
 		}
 		r.stop()
 		after(26 * time.Second)
-		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.verdicts(protocol.Accepted, r.take().Reports...)
 		r.finish()
 	})
 }
@@ -311,14 +312,14 @@ func TestBreaker(t *testing.T) {
 		}
 		r := start(t, run, worker.Config{Slots: 5})
 		outcomes := func(ids ...mapreduce.UnitID) (got []string) {
-			var as []mapreduce.Assignment
+			var as []protocol.Assignment
 			for _, id := range ids {
 				as = append(as, unitOf(id))
 			}
 			r.assign(spec, as...)
 			after(2 * time.Second)
 			reps := r.take().Reports
-			r.verdicts(mapreduce.Accepted, reps...)
+			r.verdicts(protocol.Accepted, reps...)
 			for _, rep := range reps {
 				got = append(got, fmt.Sprintf("%d %s %v", rep.Outcome, rep.Breaker, rep.RetryAfter))
 			}
@@ -336,14 +337,14 @@ func TestBreaker(t *testing.T) {
 		after(time.Second)
 		got := r.take()
 		// Whether its call is still under way as that is told is as it comes.
-		want := []mapreduce.BreakerState{{Name: "test/m", OpenFor: time.Minute + time.Millisecond}}
+		want := []protocol.BreakerState{{Name: "test/m", OpenFor: time.Minute + time.Millisecond}}
 		if got.Heartbeat == nil {
 			t.Fatal("no heartbeat as the breaker opens")
 		}
 		if diff := cmp.Diff(want, got.Heartbeat.Breakers); diff != "" {
 			t.Errorf("breakers as one opens (-want +got):\n%s", diff)
 		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.verdicts(protocol.Accepted, got.Reports...)
 		made.Store(0)
 		check("open", []string{"3 test/m 1m0.001s"}, outcomes("d"))
 		after(59 * time.Second)
@@ -370,10 +371,10 @@ func TestNoRoomSkipsNothing(t *testing.T) {
 		s.OnBreaker = mapreduce.BreakerSkip
 		r.assign(s, unitOf("a"))
 		got := r.take().Reports
-		if len(got) != 1 || got[0].Outcome != mapreduce.Returned || got[0].RetryAfter != time.Minute || got[0].Breaker != "" {
+		if len(got) != 1 || got[0].Outcome != protocol.Returned || got[0].RetryAfter != time.Minute || got[0].Breaker != "" {
 			t.Errorf("reports %+v, want that the unit is returned for a minute, and no breaker is to blame", got)
 		}
-		r.verdicts(mapreduce.Accepted, got...)
+		r.verdicts(protocol.Accepted, got...)
 		r.finish()
 	})
 }
@@ -389,18 +390,18 @@ func TestBreakerSkip(t *testing.T) {
 		s.OnBreaker, s.BreakerThreshold = mapreduce.BreakerSkip, 1
 		r.assign(s, unitOf("a"), unitOf("b"))
 		got := r.take().Reports
-		want := []mapreduce.Report{
-			{Job: jobID, Unit: "a", Attempt: 1, Calls: 1, Outcome: mapreduce.Errored, Errors: []string{"503"}},
+		want := []protocol.Report{
+			{Job: jobID, Unit: "a", Attempt: 1, Calls: 1, Outcome: protocol.Errored, Errors: []string{"503"}},
 			{
 				// Its call was never made, so it does not count.
-				Job: jobID, Unit: "b", Attempt: 1, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+				Job: jobID, Unit: "b", Attempt: 1, Outcome: protocol.Errored, Class: protocol.PermanentUnit,
 				Errors: []string{"Circuit breaker open - skipped"},
 			},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("reports (-want +got):\n%s", diff)
 		}
-		r.verdicts(mapreduce.Accepted, got...)
+		r.verdicts(protocol.Accepted, got...)
 		r.finish()
 		if says := `msg="circuit breaker opened" breaker=other/model for=1m0s cause=503`; !strings.Contains(log.String(), says) {
 			t.Errorf("the log does not say %q:\n%s", says, &log)
@@ -428,7 +429,7 @@ func TestBreakerExclusions(t *testing.T) {
 					return nil, calls.Call(ctx, "", tc.call)
 				}
 				r := start(t, run, worker.Config{Slots: 1, Prefetch: 9, Heartbeat: time.Hour})
-				var as []mapreduce.Assignment
+				var as []protocol.Assignment
 				for i := range 3 {
 					as = append(as, unitOf(mapreduce.UnitID(fmt.Sprint(i))))
 				}
@@ -438,7 +439,7 @@ func TestBreakerExclusions(t *testing.T) {
 				if open := len(got.Heartbeat.Breakers) > 0; open != tc.open {
 					t.Errorf("open = %v after 3 of them; want %v", open, tc.open)
 				}
-				r.verdicts(mapreduce.Accepted, got.Reports...)
+				r.verdicts(protocol.Accepted, got.Reports...)
 				r.finish()
 			})
 		})

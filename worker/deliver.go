@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/transfer"
 )
@@ -82,7 +82,7 @@ func (d *deliveries) deliverReport(e *entry) {
 func (d *deliveries) putOutput(ctx context.Context, e *entry) {
 	d.mu.Lock()
 	r := e.report
-	b, data := mapreduce.Blob{Kind: mapreduce.BlobOutput, SHA256: r.SHA256}, r.Output
+	b, data := protocol.Blob{Kind: protocol.BlobOutput, SHA256: r.SHA256}, r.Output
 	d.mu.Unlock()
 
 	err := d.transfers.Put(ctx, e.held, b, data, 0)
@@ -135,7 +135,7 @@ func (d *deliveries) putEntries(ctx context.Context, e *entry) {
 		}
 
 		sum := sha256.Sum256(data)
-		b := mapreduce.Blob{Kind: mapreduce.BlobJournal, FirstEntry: first, SHA256: sum[:]}
+		b := protocol.Blob{Kind: protocol.BlobJournal, FirstEntry: first, SHA256: sum[:]}
 
 		err := d.transfers.Put(ctx, e.held, b, data, 0)
 		if err == nil {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // entries are what a session holds: waiting, running and reported attempts, by their units.
@@ -12,7 +12,7 @@ import (
 type entries map[unitKey]*entry
 
 // find returns the entry of an attempt, or nil if it is not held.
-func (es entries) find(h mapreduce.Held) *entry {
+func (es entries) find(h protocol.Held) *entry {
 	e := es[unitKeyOf(h)]
 	if e == nil || !e.isOf(h) {
 		return nil
@@ -28,8 +28,8 @@ func (es entries) remove(e *entry) {
 }
 
 // states names everything held, in a stable order.
-func (es entries) states() []mapreduce.Held {
-	hs := make([]mapreduce.Held, 0, len(es))
+func (es entries) states() []protocol.Held {
+	hs := make([]protocol.Held, 0, len(es))
 	for _, e := range es {
 		hs = append(hs, e.state())
 	}
@@ -38,14 +38,14 @@ func (es entries) states() []mapreduce.Held {
 }
 
 // progress tells how far everything is that runs, in a stable order.
-func (es entries) progress() []mapreduce.Progress {
-	var all []mapreduce.Progress
+func (es entries) progress() []protocol.Progress {
+	var all []protocol.Progress
 	for _, e := range es {
 		if e.phase == running {
 			all = append(all, e.progress())
 		}
 	}
-	slices.SortFunc(all, func(a, b mapreduce.Progress) int { return compareHeld(a.Held, b.Held) })
+	slices.SortFunc(all, func(a, b protocol.Progress) int { return compareHeld(a.Held, b.Held) })
 	return all
 }
 
@@ -76,7 +76,7 @@ func (es entries) settled() []*entry {
 // session.
 func (es entries) unfinished() (n int) {
 	for _, e := range es {
-		if e.phase != reported || e.report.Outcome != mapreduce.Returned {
+		if e.phase != reported || e.report.Outcome != protocol.Returned {
 			n++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/report"
 )
 
@@ -15,7 +16,7 @@ type unitKey struct {
 	unit mapreduce.UnitID
 }
 
-func unitKeyOf(h mapreduce.Held) unitKey { return unitKey{h.Job, h.Unit} }
+func unitKeyOf(h protocol.Held) unitKey { return unitKey{h.Job, h.Unit} }
 
 // A phase is the state of an entry within the session.
 type phase uint8
@@ -38,8 +39,8 @@ type entry struct {
 	mu *sync.Mutex // the session's; guards what may change
 
 	// These do not change.
-	held      mapreduce.Held // the attempt by name; whether it runs state says
-	alone     bool           // workers were lost with it: nothing else is to run in its process
+	held      protocol.Held // the attempt by name; whether it runs state says
+	alone     bool          // workers were lost with it: nothing else is to run in its process
 	calls     *calls
 	reports   report.Reporter
 	announced *announcement // that it runs; nil if it need not be announced
@@ -52,13 +53,13 @@ type entry struct {
 	abandoned bool // the agent did not return in time; its slots are given away
 	deadline  deadline
 
-	report *mapreduce.Report // nil until the attempt has ended
-	number uint64            // orders reports
-	puts   puts              // which the report waits for
+	report *protocol.Report // nil until the attempt has ended
+	number uint64           // orders reports
+	puts   puts             // which the report waits for
 }
 
 // isOf reports whether the entry is of the attempt that h names. It needs no lock.
-func (e *entry) isOf(h mapreduce.Held) bool {
+func (e *entry) isOf(h protocol.Held) bool {
 	return e.held.Job == h.Job && e.held.Unit == h.Unit && e.held.Attempt == h.Attempt
 }
 
@@ -68,14 +69,14 @@ func (e *entry) logged(more ...any) []any {
 }
 
 // state returns the attempt by name, and whether it runs or has.
-func (e *entry) state() mapreduce.Held {
+func (e *entry) state() protocol.Held {
 	h := e.held
 	h.Running = e.phase >= running
 	return h
 }
 
 // progress returns how far the attempt is.
-func (e *entry) progress() mapreduce.Progress {
+func (e *entry) progress() protocol.Progress {
 	p := e.calls.SoFar()
 	p.Held = e.state()
 	return p
@@ -83,9 +84,9 @@ func (e *entry) progress() mapreduce.Progress {
 
 // leavesJournal reports whether what the attempt has remembered is of use if it ends so: the
 // unit may be tried again, or the job be repeated.
-func (e *entry) leavesJournal(o mapreduce.Outcome) bool {
+func (e *entry) leavesJournal(o protocol.Outcome) bool {
 	spec := e.reports.Spec
-	return o != mapreduce.Done || spec != nil && spec.Capture == mapreduce.CaptureFull
+	return o != protocol.Done || spec != nil && spec.Capture == mapreduce.CaptureFull
 }
 
 // restartTime gives the attempt its whole time anew: its blobs have arrived, or its turn has
@@ -116,6 +117,6 @@ func (e *entry) extendTime(grace time.Duration) {
 }
 
 // compareHeld orders attempts by their names.
-func compareHeld(a, b mapreduce.Held) int {
+func compareHeld(a, b protocol.Held) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/evidence"
 )
 
@@ -19,7 +20,7 @@ type evidenceStore struct{ calls *calls }
 
 // Put implements evidence.Store.
 func (s evidenceStore) Put(number int, e *mapreduce.Evidence, text []byte) error {
-	b := mapreduce.Blob{Kind: mapreduce.BlobEvidence, FirstEntry: number, SHA256: e.SHA256, Evidence: e}
+	b := protocol.Blob{Kind: protocol.BlobEvidence, FirstEntry: number, SHA256: e.SHA256, Evidence: e}
 	return s.calls.session.transfers.Put(s.calls.ctx, s.calls.held, b, text, 0)
 }
 
@@ -27,7 +28,7 @@ func (s evidenceStore) Put(number int, e *mapreduce.Evidence, text []byte) error
 func (s evidenceStore) Get(ctx context.Context, e *mapreduce.Evidence) ([]byte, error) {
 	ctx, stop := s.calls.attemptContext(ctx)
 	defer stop()
-	return s.calls.session.transfers.Collect(ctx, s.calls.held, mapreduce.Blob{
-		Kind: mapreduce.BlobEvidence, SHA256: e.SHA256, Length: e.Bytes, Evidence: &mapreduce.Evidence{Document: e.Document},
+	return s.calls.session.transfers.Collect(ctx, s.calls.held, protocol.Blob{
+		Kind: protocol.BlobEvidence, SHA256: e.SHA256, Length: e.Bytes, Evidence: &mapreduce.Evidence{Document: e.Document},
 	})
 }

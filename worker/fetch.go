@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -44,7 +44,7 @@ func (a *attempt) fetchLarge() (fetched bool, err error) {
 	}
 	for _, in := range a.task.Inputs { // of a reduce of reduces
 		if payload.NamesRecords(in.Data) {
-			return true, a.fetchInputs(mapreduce.Blob{Kind: mapreduce.BlobReferred})
+			return true, a.fetchInputs(protocol.Blob{Kind: protocol.BlobReferred})
 		}
 	}
 	return fetched, nil
@@ -65,26 +65,26 @@ func bytesToFetch(t *agent.Task) (n int64) {
 		default:
 			n += b.Length
 		}
-		if b.Kind == mapreduce.BlobInputs && t.Level > 1 && mergesRecords(t) {
+		if b.Kind == protocol.BlobInputs && t.Level > 1 && mergesRecords(t) {
 			n += maxReferred
 		}
 	}
 	return n
 }
 
-func (a *attempt) fetchBlob(b mapreduce.Blob) (err error) {
+func (a *attempt) fetchBlob(b protocol.Blob) (err error) {
 	switch {
-	case b.Kind == mapreduce.BlobInputs:
+	case b.Kind == protocol.BlobInputs:
 		return a.fetchInputs(b)
-	case b.Kind == mapreduce.BlobJournal:
+	case b.Kind == protocol.BlobJournal:
 		a.task.Journal, err = a.session.transfers.Collect(a.ctx, a.held, b)
-	case b.Kind == mapreduce.BlobEvidenceList:
+	case b.Kind == protocol.BlobEvidenceList:
 		a.evidence, err = a.session.transfers.Collect(a.ctx, a.held, b)
-	case b.Kind == mapreduce.BlobWakeAnswer && a.task.WakeCall != nil:
+	case b.Kind == protocol.BlobWakeAnswer && a.task.WakeCall != nil:
 		call := *a.task.WakeCall
 		call.Answer, err = a.session.transfers.Collect(a.ctx, a.held, b)
 		a.task.WakeCall = &call
-	case b.Kind == mapreduce.BlobText && a.task.Text != nil:
+	case b.Kind == protocol.BlobText && a.task.Text != nil:
 		text := *a.task.Text
 		text.Content, err = a.session.transfers.Collect(a.ctx, a.held, b)
 		a.task.Text = &text
@@ -95,7 +95,7 @@ func (a *attempt) fetchBlob(b mapreduce.Blob) (err error) {
 }
 
 // fetchInputs adds the inputs that a blob holds.
-func (a *attempt) fetchInputs(b mapreduce.Blob) error {
+func (a *attempt) fetchInputs(b protocol.Blob) error {
 	d := payload.InputDecoder{Most: a.session.cfg.MaxInput}
 	if err := a.session.transfers.Get(a.ctx, a.held, b, d.Add); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (a *attempt) fetchInputs(b mapreduce.Blob) error {
 
 // unfetchedReport is the report of an attempt that did not get what it needs. That costs
 // the unit an attempt only if the unit may be at fault.
-func (a *attempt) unfetchedReport(err error) *mapreduce.Report {
+func (a *attempt) unfetchedReport(err error) *protocol.Report {
 	var late *report.LateError
 	switch cause := a.reports.InterruptCause(); {
 	case errors.As(cause, &late):
@@ -124,20 +124,20 @@ func (a *attempt) unfetchedReport(err error) *mapreduce.Report {
 
 // wholeText returns what the agent gets as Task.Whole, nil for a unit that has all of its
 // document.
-func (c *calls) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.Text)) error {
+func (c *calls) wholeText(t *protocol.Text) func(context.Context, func(*ground.Text)) error {
 	if t == nil || t.Chunks < 2 || t.Length == 0 {
 		return nil
 	}
 	return func(ctx context.Context, use func(*ground.Text)) error {
-		if t.Length > mapreduce.MaxWholeText {
-			return fmt.Errorf("%w: its text has %d bytes; at most %d are looked through", agent.ErrTooLong, t.Length, mapreduce.MaxWholeText)
+		if t.Length > protocol.MaxWholeText {
+			return fmt.Errorf("%w: its text has %d bytes; at most %d are looked through", agent.ErrTooLong, t.Length, protocol.MaxWholeText)
 		}
 
 		ctx, stop := c.attemptContext(ctx)
 		defer stop()
 
 		load := func(ctx context.Context) (string, error) {
-			data, err := c.session.transfers.Collect(ctx, c.held, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
+			data, err := c.session.transfers.Collect(ctx, c.held, protocol.Blob{Kind: protocol.BlobText, SHA256: t.SHA256, Length: t.Length})
 			return string(data), err
 		}
 

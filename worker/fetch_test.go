@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/ground"
@@ -23,16 +24,16 @@ import (
 )
 
 // needs is an assignment of a unit to which blobs are named.
-func needs(level int, blobs ...mapreduce.Blob) mapreduce.Assignment {
+func needs(level int, blobs ...protocol.Blob) protocol.Assignment {
 	a := unitOf("u")
 	a.Level, a.Blobs = level, blobs
 	return a
 }
 
 // textBlob names a range of a text.
-func textBlob(text string, start, end int64) mapreduce.Blob {
+func textBlob(text string, start, end int64) protocol.Blob {
 	sum := sha256.Sum256([]byte(text))
-	return mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: sum[:], Length: int64(len(text)), Start: start, End: end}
+	return protocol.Blob{Kind: protocol.BlobText, SHA256: sum[:], Length: int64(len(text)), Start: start, End: end}
 }
 
 // tells is an agent whose output says what it was given.
@@ -77,24 +78,24 @@ func TestBlobsAreFetched(t *testing.T) {
 		named := naming(t)
 		r := start(t, tells, worker.Config{})
 		r.part = 3
-		r.keep(mapreduce.BlobText, "u", []byte(text))
+		r.keep(protocol.BlobText, "u", []byte(text))
 		remembered := entryOf(t, "before", "what came of it")
-		r.keep(mapreduce.BlobJournal, "u", remembered)
-		r.keep(mapreduce.BlobInputs, "u", encoded(
-			mapreduce.Input{Unit: "a", First: 0, End: 3, Data: named}, mapreduce.Input{Unit: "b", First: 3, End: 4, Failed: true},
+		r.keep(protocol.BlobJournal, "u", remembered)
+		r.keep(protocol.BlobInputs, "u", encoded(
+			protocol.Input{Unit: "a", First: 0, End: 3, Data: named}, protocol.Input{Unit: "b", First: 3, End: 4, Failed: true},
 		))
-		r.keep(mapreduce.BlobReferred, "u", encoded(mapreduce.Input{Unit: "c", First: 1, End: 2, Referred: true, Data: []byte("more")}))
+		r.keep(protocol.BlobReferred, "u", encoded(protocol.Input{Unit: "c", First: 1, End: 2, Referred: true, Data: []byte("more")}))
 		setbacks := 0
-		r.before = func(_ context.Context, q *mapreduce.BlobRequest, at int64) error {
+		r.before = func(_ context.Context, q *protocol.BlobRequest, at int64) error {
 			if at > q.Blob.Start && setbacks < 5 {
 				setbacks++
 				return errs.New(errs.Unavailable, "broken off")
 			}
 			return nil
 		}
-		a := needs(2, textBlob(text, 2, 9), mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: 100},
-			mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: int64(len(remembered)), SHA256: sumOf(string(remembered))})
-		a.Text = &mapreduce.Text{Document: "d", Length: 10, Chunks: 1}
+		a := needs(2, textBlob(text, 2, 9), protocol.Blob{Kind: protocol.BlobInputs, Length: 100},
+			protocol.Blob{Kind: protocol.BlobJournal, Length: int64(len(remembered)), SHA256: sumOf(string(remembered))})
+		a.Text = &protocol.Text{Document: "d", Length: 10, Chunks: 1}
 		r.assign(spec, a)
 		after(time.Minute)
 		rep := r.report()
@@ -103,10 +104,10 @@ func TestBlobsAreFetched(t *testing.T) {
 		if diff := cmp.Diff(want, string(rep.Output)); diff != "" {
 			t.Errorf("the agent was given (-want +got):\n%s\nerrors %v", diff, rep.Errors)
 		}
-		if diff := cmp.Diff([]int64{2, 5, 8, 9}, r.starts(mapreduce.BlobText)); diff != "" {
+		if diff := cmp.Diff([]int64{2, 5, 8, 9}, r.starts(protocol.BlobText)); diff != "" {
 			t.Errorf("ranges of the text began at (-want +got):\n%s", diff)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		r.finish()
 	})
 }
@@ -120,62 +121,62 @@ func sumOf(text string) []byte {
 // at fault, and never the stream.
 func TestBlobsAreNotFetched(t *testing.T) {
 	const text = "0123456789"
-	inputs := mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: 100}
-	failed := func(class mapreduce.FailureClass, why string) mapreduce.Report {
-		return mapreduce.Report{Outcome: mapreduce.Errored, Class: class, Errors: []string{why}}
+	inputs := protocol.Blob{Kind: protocol.BlobInputs, Length: 100}
+	failed := func(class protocol.FailureClass, why string) protocol.Report {
+		return protocol.Report{Outcome: protocol.Errored, Class: class, Errors: []string{why}}
 	}
-	returned := func(why string) mapreduce.Report {
-		return mapreduce.Report{Outcome: mapreduce.Returned, Errors: []string{why}}
+	returned := func(why string) protocol.Report {
+		return protocol.Report{Outcome: protocol.Returned, Errors: []string{why}}
 	}
 	for name, tt := range map[string]struct {
-		blob mapreduce.Blob
+		blob protocol.Blob
 		has  []byte
 		err  error // of the transfer
-		want mapreduce.Report
+		want protocol.Report
 	}{
 		"damaged in the store": {
 			textBlob(text, 0, 10), []byte(text), errs.New(errs.DataLoss, "text 00 is damaged"),
-			failed(mapreduce.PermanentUnit, "input of the unit: text 00 is damaged"),
+			failed(protocol.PermanentUnit, "input of the unit: text 00 is damaged"),
 		},
 		"another text": {
 			textBlob(text, 0, 10), []byte("012345678X"), nil,
-			failed(mapreduce.Retryable, "input of the unit: the 10 bytes that came have another SHA-256 than the blob"),
+			failed(protocol.Retryable, "input of the unit: the 10 bytes that came have another SHA-256 than the blob"),
 		},
 		"cut short": {
 			textBlob(text, 0, 10), []byte("01234"), nil,
-			failed(mapreduce.Retryable, "input of the unit: 5 of 10 bytes of the blob came"),
+			failed(protocol.Retryable, "input of the unit: 5 of 10 bytes of the blob came"),
 		},
 		"more than there is": {
-			mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: 3, SHA256: sumOf("abc")},
+			protocol.Blob{Kind: protocol.BlobJournal, Length: 3, SHA256: sumOf("abc")},
 			nil, nil,
-			failed(mapreduce.Retryable, "input of the unit: more than the 3 bytes of the blob came"),
+			failed(protocol.Retryable, "input of the unit: more than the 3 bytes of the blob came"),
 		},
 		"no journal": {
-			mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: 3, SHA256: sumOf("abc")},
+			protocol.Blob{Kind: protocol.BlobJournal, Length: 3, SHA256: sumOf("abc")},
 			[]byte("abc"), nil,
-			failed(mapreduce.Retryable, "journal of the unit: journal: this is no entry: 3 bytes are left behind the entry 0"),
+			failed(protocol.Retryable, "journal of the unit: journal: this is no entry: 3 bytes are left behind the entry 0"),
 		},
 		"too large": {
 			textBlob(strings.Repeat("x", 100), 0, 100), nil, nil,
-			failed(mapreduce.PermanentUnit, "payload: the inputs of the unit are too large together: a blob of 100 bytes; at most 50 are taken"),
+			failed(protocol.PermanentUnit, "payload: the inputs of the unit are too large together: a blob of 100 bytes; at most 50 are taken"),
 		},
 		"inputs too large": {
-			inputs, encoded(mapreduce.Input{Unit: "a", Data: make([]byte, 30)}, mapreduce.Input{Unit: "b", Data: make([]byte, 30)}), nil,
-			failed(mapreduce.PermanentUnit, "payload: the inputs of the unit are too large together: more than 50 bytes"),
+			inputs, encoded(protocol.Input{Unit: "a", Data: make([]byte, 30)}, protocol.Input{Unit: "b", Data: make([]byte, 30)}), nil,
+			failed(protocol.PermanentUnit, "payload: the inputs of the unit are too large together: more than 50 bytes"),
 		},
 		"inputs cut short": {
-			inputs, encoded(mapreduce.Input{Unit: "a", Data: []byte("abc")})[:10], nil,
-			failed(mapreduce.Retryable, "input of the unit: payload: these are no inputs of a unit: input 0 is cut short"),
+			inputs, encoded(protocol.Input{Unit: "a", Data: []byte("abc")})[:10], nil,
+			failed(protocol.Retryable, "input of the unit: payload: these are no inputs of a unit: input 0 is cut short"),
 		},
 		"inputs that were changed": {
-			inputs, bytes.Replace(encoded(mapreduce.Input{Unit: "a", Data: []byte("abc")}), []byte("abc"), []byte("abd"), 1), nil,
-			failed(mapreduce.Retryable, "input of the unit: payload: these are no inputs of a unit: what came of unit a is not what it made: its hash differs"),
+			inputs, bytes.Replace(encoded(protocol.Input{Unit: "a", Data: []byte("abc")}), []byte("abc"), []byte("abd"), 1), nil,
+			failed(protocol.Retryable, "input of the unit: payload: these are no inputs of a unit: what came of unit a is not what it made: its hash differs"),
 		},
 		"held no more": {
 			inputs, []byte("x"), errs.New(errs.Precondition, "it does not hold the unit"), returned("it does not hold the unit"),
 		},
 		"of a newer kind": {
-			mapreduce.Blob{Kind: 99, Length: 1}, nil, nil, returned("this version of the worker knows no blob of kind 99"),
+			protocol.Blob{Kind: 99, Length: 1}, nil, nil, returned("this version of the worker knows no blob of kind 99"),
 		},
 		"the store is away": {
 			inputs, []byte("x"), errs.New(errs.Unavailable, "ask again"), returned("ask again"),
@@ -188,9 +189,9 @@ func TestBlobsAreNotFetched(t *testing.T) {
 				if tt.has == nil {
 					r.keep(tt.blob.Kind, "u", []byte(text))
 				}
-				r.before = func(context.Context, *mapreduce.BlobRequest, int64) error { return tt.err }
+				r.before = func(context.Context, *protocol.BlobRequest, int64) error { return tt.err }
 				a := needs(1, tt.blob)
-				a.Text = &mapreduce.Text{Document: "d"}
+				a.Text = &protocol.Text{Document: "d"}
 				r.assign(spec, a)
 				after(time.Minute)
 				rep := r.report()
@@ -199,7 +200,7 @@ func TestBlobsAreNotFetched(t *testing.T) {
 				if diff := cmp.Diff(tt.want, rep); diff != "" {
 					t.Errorf("report (-want +got):\n%s", diff)
 				}
-				r.verdicts(mapreduce.Accepted, rep)
+				r.verdicts(protocol.Accepted, rep)
 				r.finish()
 			})
 		})
@@ -218,7 +219,7 @@ func TestSlowBlobs(t *testing.T) {
 		}
 		r := start(t, run, worker.Config{Slots: 2})
 		come := make(chan struct{})
-		r.before = func(ctx context.Context, _ *mapreduce.BlobRequest, _ int64) error {
+		r.before = func(ctx context.Context, _ *protocol.BlobRequest, _ int64) error {
 			select {
 			case <-come:
 				return nil
@@ -227,40 +228,40 @@ func TestSlowBlobs(t *testing.T) {
 			}
 		}
 		remembered := entryOf(t, "before", "x")
-		r.keep(mapreduce.BlobJournal, "u", remembered)
-		slow := needs(0, mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: int64(len(remembered)), SHA256: sumOf(string(remembered))})
+		r.keep(protocol.BlobJournal, "u", remembered)
+		slow := needs(0, protocol.Blob{Kind: protocol.BlobJournal, Length: int64(len(remembered)), SHA256: sumOf(string(remembered))})
 		slow.Timeout = time.Minute
 		r.assign(spec, slow, unitOf("v"))
 		rep := r.report()
-		if rep.Unit != "v" || rep.Outcome != mapreduce.Done {
+		if rep.Unit != "v" || rep.Outcome != protocol.Done {
 			t.Fatalf("report %+v; want that of the unit beside the slow one", rep)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		after(40 * time.Second)
 		close(come)
 		after(51 * time.Second)
-		if rep = r.report(); rep.Outcome != mapreduce.Done {
+		if rep = r.report(); rep.Outcome != protocol.Done {
 			t.Errorf("report %+v; want it done: it ran for less than its time", rep)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 
 		come = make(chan struct{})
 		slow.Attempt, slow.Unit = 1, "w"
 		r.assign(spec, slow)
 		after(2 * time.Minute)
-		if rep = r.report(); rep.Outcome != mapreduce.Returned || !strings.Contains(rep.Errors[0], "did not come within 1m0s") {
+		if rep = r.report(); rep.Outcome != protocol.Returned || !strings.Contains(rep.Errors[0], "did not come within 1m0s") {
 			t.Errorf("report %+v; want it handed back, and free", rep)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		r.finish()
 	})
 }
 
 // chunkOf is an assignment of a unit that has a chunk of a document.
-func (r *running) chunkOf(id mapreduce.UnitID, document string) mapreduce.Assignment {
+func (r *running) chunkOf(id mapreduce.UnitID, document string) protocol.Assignment {
 	a := unitOf(id)
-	a.Text = &mapreduce.Text{Document: "doc", SHA256: sumOf(document), Chunks: 2, Length: int64(len(document))}
-	r.keep(mapreduce.BlobText, id, []byte(document))
+	a.Text = &protocol.Text{Document: "doc", SHA256: sumOf(document), Chunks: 2, Length: int64(len(document))}
+	r.keep(protocol.BlobText, id, []byte(document))
 	return a
 }
 
@@ -280,7 +281,7 @@ func TestWholeIsFetchedOnce(t *testing.T) {
 		r := start(t, reads, worker.Config{Slots: 2})
 		r.part = 4
 		first := true
-		r.before = func(_ context.Context, _ *mapreduce.BlobRequest, at int64) error {
+		r.before = func(_ context.Context, _ *protocol.BlobRequest, at int64) error {
 			if at == 4 && first {
 				first = false
 				r.pipe.cut()
@@ -289,10 +290,10 @@ func TestWholeIsFetchedOnce(t *testing.T) {
 			return nil
 		}
 		r.assign(spec, r.chunkOf("u", "abcdefg"), r.chunkOf("v", "abcdefg"))
-		r.accept(mapreduce.Welcome{Epoch: 2})
+		r.accept(protocol.Welcome{Epoch: 2})
 		after(time.Second)
 		got := r.take()
-		if diff := cmp.Diff([]int64{0, 4}, r.starts(mapreduce.BlobText)); diff != "" {
+		if diff := cmp.Diff([]int64{0, 4}, r.starts(protocol.BlobText)); diff != "" {
 			t.Errorf("ranges began at (-want +got):\n%s", diff)
 		}
 		if len(got.Reports) != 2 {
@@ -303,7 +304,7 @@ func TestWholeIsFetchedOnce(t *testing.T) {
 				t.Errorf("%s: output %q, errors %v", rep.Unit, rep.Output, rep.Errors)
 			}
 		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.verdicts(protocol.Accepted, got.Reports...)
 		r.finish()
 	})
 }
@@ -319,15 +320,15 @@ func TestWholeFails(t *testing.T) {
 		"other text": {data: "abcdefG", want: "text of doc: the 7 bytes that came have another SHA-256 than the blob"},
 		"too much":   {data: "abcdefgh", want: "text of doc: more than the 7 bytes of the blob came"},
 		"too little": {data: "ab", want: "text of doc: 2 of 7 bytes of the blob came"},
-		"too long":   {length: mapreduce.MaxWholeText + 1, want: agent.ErrTooLong.Error() + ": its text has 4194305 bytes; at most 4194304 are looked through"},
+		"too long":   {length: protocol.MaxWholeText + 1, want: agent.ErrTooLong.Error() + ": its text has 4194305 bytes; at most 4194304 are looked through"},
 		"not told":   {length: -1, want: "there is no more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, reads, worker.Config{})
-				r.before = func(context.Context, *mapreduce.BlobRequest, int64) error { return tc.err }
+				r.before = func(context.Context, *protocol.BlobRequest, int64) error { return tc.err }
 				a := r.chunkOf("u", "abcdefg")
-				r.keep(mapreduce.BlobText, "u", []byte(tc.data))
+				r.keep(protocol.BlobText, "u", []byte(tc.data))
 				if tc.length != 0 {
 					a.Text.Length = max(tc.length, 0)
 				}
@@ -336,7 +337,7 @@ func TestWholeFails(t *testing.T) {
 				if diff := cmp.Diff([]string{tc.want}, rep.Errors); diff != "" {
 					t.Errorf("errors (-want +got):\n%s", diff)
 				}
-				r.verdicts(mapreduce.Accepted, rep)
+				r.verdicts(protocol.Accepted, rep)
 				r.finish()
 			})
 		})
@@ -357,12 +358,12 @@ func TestWholeIsBounded(t *testing.T) {
 		}
 		r := start(t, run, worker.Config{Slots: 3})
 		for i := range 3 {
-			r.assign(spec, r.chunkOf(mapreduce.UnitID(fmt.Sprint("u", i)), strings.Repeat(fmt.Sprint(i), mapreduce.MaxWholeText/2+1)))
+			r.assign(spec, r.chunkOf(mapreduce.UnitID(fmt.Sprint("u", i)), strings.Repeat(fmt.Sprint(i), protocol.MaxWholeText/2+1)))
 		}
-		var reports []mapreduce.Report
+		var reports []protocol.Report
 		for left := 3; left > 1; left-- {
 			reports = append(reports, r.take().Reports...)
-			if got := len(r.starts(mapreduce.BlobText)); got != 4-left || using != 1 {
+			if got := len(r.starts(protocol.BlobText)); got != 4-left || using != 1 {
 				t.Fatalf("%d texts were asked for, %d are used, with %d to go; want one at a time", got, using, left)
 			}
 			if left > 2 {
@@ -375,16 +376,16 @@ func TestWholeIsBounded(t *testing.T) {
 		}
 		for i := range 3 { // the one that waits is stopped
 			if id := mapreduce.UnitID(fmt.Sprint("u", i)); !asked[id] {
-				r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: id, Attempt: 1}}})
+				r.send(&protocol.ToWorker{Cancel: []protocol.Held{{Job: jobID, Unit: id, Attempt: 1}}})
 			}
 		}
 		synctest.Wait()
 		turn <- struct{}{}
 		reports = append(reports, r.take().Reports...)
-		if len(reports) != 2 || len(r.starts(mapreduce.BlobText)) != 2 {
-			t.Errorf("%d reports after %d texts; want two of each", len(reports), len(r.starts(mapreduce.BlobText)))
+		if len(reports) != 2 || len(r.starts(protocol.BlobText)) != 2 {
+			t.Errorf("%d reports after %d texts; want two of each", len(reports), len(r.starts(protocol.BlobText)))
 		}
-		r.verdicts(mapreduce.Accepted, reports...)
+		r.verdicts(protocol.Accepted, reports...)
 		r.finish()
 	})
 }
@@ -434,15 +435,15 @@ func TestAnswers(t *testing.T) {
 		"damaged":      {spec: sharing(), known: "x", broken: errs.New(errs.DataLoss, "damaged"), made: "made", want: "made", gets: 1},
 		"keeping ends": {spec: sharing(), hangs: true, made: "made", want: "made", gets: 1, kept: "made"},
 		"not shared":   {spec: spec, made: "made", want: "alone"},
-		"too long":     {spec: sharing(), made: strings.Repeat("x", mapreduce.MaxAnswer+1), want: "xxxxxxxxxx", gets: 1},
+		"too long":     {spec: sharing(), made: strings.Repeat("x", protocol.MaxAnswer+1), want: "xxxxxxxxxx", gets: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, recalls(tt.made), worker.Config{})
 				if tt.known != "" {
-					r.keep(mapreduce.BlobAnswer, "u", []byte(tt.known))
+					r.keep(protocol.BlobAnswer, "u", []byte(tt.known))
 				}
-				r.before = func(ctx context.Context, q *mapreduce.BlobRequest, _ int64) error {
+				r.before = func(ctx context.Context, q *protocol.BlobRequest, _ int64) error {
 					if tt.hangs && q.Blob.Length > 0 {
 						<-ctx.Done()
 						return ctx.Err()
@@ -466,10 +467,10 @@ func TestAnswers(t *testing.T) {
 				if string(rep.Output) != tt.want || gets != tt.gets {
 					t.Errorf("output %q after %d look-ups, errors %v; want %q after %d", rep.Output, gets, rep.Errors, tt.want, tt.gets)
 				}
-				if kept := string(r.stored(mapreduce.BlobAnswer, "u", 1)); kept != tt.kept && tt.broken == nil {
+				if kept := string(r.stored(protocol.BlobAnswer, "u", 1)); kept != tt.kept && tt.broken == nil {
 					t.Errorf("%q is kept, want %q", kept, tt.kept)
 				}
-				r.verdicts(mapreduce.Accepted, rep)
+				r.verdicts(protocol.Accepted, rep)
 				r.finish()
 			})
 		})

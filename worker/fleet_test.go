@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/step"
@@ -24,19 +25,19 @@ var errBroken = errors.New("stream broken")
 // A pipe is a stream in memory; either side, or the context of the worker's,
 // can break it.
 type pipe struct {
-	blobs  mapreduce.Blobs
+	blobs  protocol.Blobs
 	ctx    context.Context // of the worker's side
-	up     chan *mapreduce.FromWorker
-	down   chan *mapreduce.ToWorker
+	up     chan *protocol.FromWorker
+	down   chan *protocol.ToWorker
 	closed chan struct{} // by the worker: it sends no more
 	ended  chan struct{} // by the orchestrator: it sends no more
 	broken chan struct{}
 	once   [3]sync.Once
 }
 
-func newPipe(ctx context.Context, blobs mapreduce.Blobs) *pipe {
+func newPipe(ctx context.Context, blobs protocol.Blobs) *pipe {
 	return &pipe{
-		blobs: blobs, ctx: ctx, up: make(chan *mapreduce.FromWorker), down: make(chan *mapreduce.ToWorker),
+		blobs: blobs, ctx: ctx, up: make(chan *protocol.FromWorker), down: make(chan *protocol.ToWorker),
 		closed: make(chan struct{}), ended: make(chan struct{}), broken: make(chan struct{}),
 	}
 }
@@ -46,11 +47,11 @@ func (p *pipe) end() { p.once[1].Do(func() { close(p.ended) }) }
 
 // GetBlob and PutBlob end with their contexts alone, as on a connection that has gone silent.
 
-func (n near) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+func (n near) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	return n.blobs.GetBlob(ctx, q, take)
 }
 
-func (n near) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (n near) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	return n.blobs.PutBlob(ctx, q, next)
 }
 
@@ -59,7 +60,7 @@ type near struct{ *pipe }
 
 var _ worker.Stream = near{}
 
-func (n near) Send(m *mapreduce.FromWorker) error {
+func (n near) Send(m *protocol.FromWorker) error {
 	select {
 	case n.up <- m:
 		return nil
@@ -71,7 +72,7 @@ func (n near) Send(m *mapreduce.FromWorker) error {
 	return errBroken
 }
 
-func (n near) Recv() (*mapreduce.ToWorker, error) {
+func (n near) Recv() (*protocol.ToWorker, error) {
 	select {
 	case m := <-n.down:
 		return m, nil
@@ -92,9 +93,9 @@ func (n near) CloseSend() error {
 // far is the orchestrator's side.
 type far struct{ *pipe }
 
-var _ mapreduce.WorkStream = far{}
+var _ protocol.WorkStream = far{}
 
-func (f far) Send(m *mapreduce.ToWorker) error {
+func (f far) Send(m *protocol.ToWorker) error {
 	select {
 	case f.down <- m:
 		return nil
@@ -106,7 +107,7 @@ func (f far) Send(m *mapreduce.ToWorker) error {
 
 func (f far) ClosedByWorker() bool { return false }
 
-func (f far) Recv() (*mapreduce.FromWorker, error) {
+func (f far) Recv() (*protocol.FromWorker, error) {
 	select {
 	case m := <-f.up:
 		return m, nil
@@ -126,8 +127,8 @@ type peer struct {
 	pipe  *pipe
 
 	mu    sync.Mutex // guards the fields below
-	got   mapreduce.FromWorker
-	msgs  []*mapreduce.FromWorker
+	got   protocol.FromWorker
+	msgs  []*protocol.FromWorker
 	ended error
 	owes  chan struct{} // if there is one, connections end only when it is closed
 }
@@ -145,7 +146,7 @@ func (p *peer) connect(ctx context.Context) (worker.Stream, error) {
 
 // accept takes the next connection, welcomes the worker and collects what it
 // says. It returns the hello.
-func (p *peer) accept(w mapreduce.Welcome) *mapreduce.FromWorker {
+func (p *peer) accept(w protocol.Welcome) *protocol.FromWorker {
 	p.t.Helper()
 	p.pipe = <-p.conns
 	hello, err := far{p.pipe}.Recv()
@@ -156,7 +157,7 @@ func (p *peer) accept(w mapreduce.Welcome) *mapreduce.FromWorker {
 	if hello.Hello == nil {
 		p.t.Fatalf("first message = %+v; want a hello", hello)
 	}
-	p.send(&mapreduce.ToWorker{Welcome: &w})
+	p.send(&protocol.ToWorker{Welcome: &w})
 	go p.collect(p.pipe)
 	return hello
 }
@@ -187,7 +188,7 @@ func (p *peer) collect(pipe *pipe) {
 	}
 }
 
-func (p *peer) send(m *mapreduce.ToWorker) {
+func (p *peer) send(m *protocol.ToWorker) {
 	p.t.Helper()
 	if err := (far{p.pipe}).Send(m); err != nil {
 		p.t.Fatal(err)
@@ -196,17 +197,17 @@ func (p *peer) send(m *mapreduce.ToWorker) {
 
 // take waits until the worker has nothing left to do at this instant, and
 // returns what it said since the last take.
-func (p *peer) take() mapreduce.FromWorker {
+func (p *peer) take() protocol.FromWorker {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	got := p.got
-	p.got, p.msgs = mapreduce.FromWorker{}, nil
+	p.got, p.msgs = protocol.FromWorker{}, nil
 	return got
 }
 
 // report is take for exactly one report.
-func (p *peer) report() mapreduce.Report {
+func (p *peer) report() protocol.Report {
 	p.t.Helper()
 	got := p.take().Reports
 	if len(got) != 1 {
@@ -216,23 +217,23 @@ func (p *peer) report() mapreduce.Report {
 }
 
 // verdicts sends a verdict on each report.
-func (p *peer) verdicts(v mapreduce.Verdict, rs ...mapreduce.Report) {
+func (p *peer) verdicts(v protocol.Verdict, rs ...protocol.Report) {
 	p.t.Helper()
-	m := &mapreduce.ToWorker{}
+	m := &protocol.ToWorker{}
 	for _, r := range rs {
-		m.Verdicts = append(m.Verdicts, mapreduce.VerdictOn{Held: heldOf(r), Verdict: v})
+		m.Verdicts = append(m.Verdicts, protocol.VerdictOn{Held: heldOf(r), Verdict: v})
 	}
 	p.send(m)
 }
 
-func heldOf(r mapreduce.Report) mapreduce.Held {
-	return mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
+func heldOf(r protocol.Report) protocol.Held {
+	return protocol.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
 }
 
 // assign introduces the job with spec and assigns units.
-func (p *peer) assign(spec mapreduce.JobSpec, as ...mapreduce.Assignment) {
+func (p *peer) assign(spec mapreduce.JobSpec, as ...protocol.Assignment) {
 	p.t.Helper()
-	p.send(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}}, Assignments: as})
+	p.send(&protocol.ToWorker{Jobs: []protocol.JobInfo{{Job: jobID, Spec: spec}}, Assignments: as})
 }
 
 const jobID = mapreduce.JobID("mr_20260101_abcdef")
@@ -240,8 +241,8 @@ const jobID = mapreduce.JobID("mr_20260101_abcdef")
 // spec is that of jobs for the test's own agent.
 var spec = mapreduce.JobSpec{Provider: "test", Model: "m"}
 
-func unitOf(id mapreduce.UnitID) mapreduce.Assignment {
-	return mapreduce.Assignment{Job: jobID, Unit: id, Attempt: 1, Kind: mapreduce.KindMap}
+func unitOf(id mapreduce.UnitID) protocol.Assignment {
+	return protocol.Assignment{Job: jobID, Unit: id, Attempt: 1, Kind: mapreduce.KindMap}
 }
 
 // A runFunc is an agent.
@@ -268,7 +269,7 @@ func start(t *testing.T, run runFunc, cfg worker.Config) *running {
 	t.Helper()
 	p := newPeer(t)
 	r := launch(t, p, run, cfg)
-	p.accept(mapreduce.Welcome{Node: "n1", Epoch: 1})
+	p.accept(protocol.Welcome{Node: "n1", Epoch: 1})
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/breaker"
@@ -56,7 +57,7 @@ func newJobs(breakers *breaker.Set) *jobs {
 }
 
 // learn takes what an orchestrator says of a job, for the units that follow.
-func (js *jobs) learn(info mapreduce.JobInfo) {
+func (js *jobs) learn(info protocol.JobInfo) {
 	spec := info.Spec.WithDefaults() // of a service that left some open
 	j := &job{spec: &spec, stages: make(map[string]stage), breaker: js.breakers.Of(&spec, "")}
 	j.estimate, _ = token.Named(spec.Estimator, js.tokens.Count) // one that only a later version knows is a guess

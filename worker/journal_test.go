@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -50,17 +51,17 @@ func TestJournalGoesInBatches(t *testing.T) {
 		after(time.Minute)
 		got := r.report()
 		want := []string{"u 0: call 0 call 1 call 2", "u 3: call 3 call 4 call 5", "u 6: call 6"}
-		if diff := cmp.Diff(want, r.appended()); diff != "" || got.Outcome != mapreduce.Errored {
+		if diff := cmp.Diff(want, r.appended()); diff != "" || got.Outcome != protocol.Errored {
 			t.Errorf("appends (-want +got):\n%s\nreport %+v", diff, got)
 		}
-		r.verdicts(mapreduce.Accepted, got)
+		r.verdicts(protocol.Accepted, got)
 		r.assign(spec, r.again(unitOf("u")))
 		after(time.Minute)
 		got = r.report()
-		if did != 7 || got.Outcome != mapreduce.Done || r.appended() != nil {
+		if did != 7 || got.Outcome != protocol.Done || r.appended() != nil {
 			t.Errorf("%d calls were made in two attempts, and the second reports %+v", did, got)
 		}
-		r.verdicts(mapreduce.Accepted, got)
+		r.verdicts(protocol.Accepted, got)
 		r.finish()
 	})
 }
@@ -92,7 +93,7 @@ func TestJournalIsStoredBeforeACallThatIsLarge(t *testing.T) {
 			r = start(t, run, worker.Config{})
 			want := []string{"0 []", "1 [u 0: call 0]", "2 []", "3 [u 1: call 1 call 2]"}
 			if refused {
-				r.before = func(context.Context, *mapreduce.BlobRequest, int64) error {
+				r.before = func(context.Context, *protocol.BlobRequest, int64) error {
 					return errs.New(errs.Invalid, "the journal has too many entries")
 				}
 				want = []string{"0 []", "1 []", "2 []", "3 []"}
@@ -100,10 +101,10 @@ func TestJournalIsStoredBeforeACallThatIsLarge(t *testing.T) {
 			r.assign(spec, unitOf("u"))
 			after(time.Minute)
 			got := r.report()
-			if diff := cmp.Diff(want, seen); diff != "" || got.Outcome != mapreduce.Done {
+			if diff := cmp.Diff(want, seen); diff != "" || got.Outcome != protocol.Done {
 				t.Errorf("refused %t: stored before each call (-want +got):\n%s\nreport %+v", refused, diff, got)
 			}
-			r.verdicts(mapreduce.Accepted, got)
+			r.verdicts(protocol.Accepted, got)
 			r.finish()
 		})
 	}
@@ -120,7 +121,7 @@ func TestJournalOfUnitsThatAreDone(t *testing.T) {
 			}
 			r := start(t, run, worker.Config{})
 			broken := 0
-			r.before = func(context.Context, *mapreduce.BlobRequest, int64) error {
+			r.before = func(context.Context, *protocol.BlobRequest, int64) error {
 				if broken++; broken < 5 {
 					return errs.New(errs.Unavailable, "broken off, before it was stored or after")
 				}
@@ -141,7 +142,7 @@ func TestJournalOfUnitsThatAreDone(t *testing.T) {
 			if len(reports) != 1 {
 				t.Errorf("capture %d: reports %+v", capture, reports)
 			}
-			r.verdicts(mapreduce.Accepted, reports...)
+			r.verdicts(protocol.Accepted, reports...)
 			r.finish()
 		})
 	}
@@ -165,13 +166,13 @@ func TestJournalOfUnitsThatEndWithoutAStream(t *testing.T) {
 		r.pipe.cut()
 		after(10 * time.Second)
 		r.take()
-		r.accept(mapreduce.Welcome{Epoch: 2})
+		r.accept(protocol.Welcome{Epoch: 2})
 		after(10 * time.Second)
 		got := r.report()
 		if diff := cmp.Diff([]string{"u 0: call"}, r.appended()); diff != "" {
 			t.Errorf("appends (-want +got):\n%s", diff)
 		}
-		r.verdicts(mapreduce.Accepted, got)
+		r.verdicts(protocol.Accepted, got)
 		r.finish()
 	})
 }
@@ -212,7 +213,7 @@ func TestDoOnce(t *testing.T) {
 		if diff := cmp.Diff(want, seen); diff != "" {
 			t.Errorf("stored before each was done (-want +got):\n%s", diff)
 		}
-		r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
+		r.send(&protocol.ToWorker{Cancel: []protocol.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
 		after(time.Minute)
 		r.take()
 		r.assign(spec, r.again(unitOf("u")))
@@ -221,7 +222,7 @@ func TestDoOnce(t *testing.T) {
 		if string(rep.Output) != "nobody knows of the stamp" || r.appended() != nil {
 			t.Errorf("the second attempt reports %+v", rep)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		after(2 * time.Hour)
 		r.finish()
 	})
@@ -247,16 +248,16 @@ func TestJournalThatIsRefused(t *testing.T) {
 			return nil, err
 		}
 		r := start(t, run, worker.Config{})
-		r.before = func(_ context.Context, q *mapreduce.BlobRequest, _ int64) error {
+		r.before = func(_ context.Context, q *protocol.BlobRequest, _ int64) error {
 			return errs.New(errs.Invalid, "the journal has too many entries")
 		}
 		r.assign(spec, unitOf("u"))
 		after(time.Minute)
 		rep := r.report()
-		if rep.Outcome != mapreduce.Errored || !strings.Contains(rep.Errors[0], "letter: the journal of the unit is not stored any more: ") {
+		if rep.Outcome != protocol.Errored || !strings.Contains(rep.Errors[0], "letter: the journal of the unit is not stored any more: ") {
 			t.Errorf("reported %+v", rep)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		r.finish()
 	})
 }

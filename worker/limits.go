@@ -3,7 +3,7 @@ package worker
 import (
 	"context"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // A Limiter holds back the calls of this process to models, tells the fleet what
@@ -11,10 +11,10 @@ import (
 // one.
 type Limiter interface {
 	// Share sets the limits of this worker for some models.
-	Share(shares []mapreduce.LimitShare)
+	Share(shares []protocol.LimitShare)
 
 	// Notes returns the observations of models since the last call of Notes.
-	Notes() []mapreduce.LimitNote
+	Notes() []protocol.LimitNote
 
 	// Due returns a channel that holds an element when notes should be taken
 	// at once, rather than with the next sign of life.
@@ -25,13 +25,13 @@ type Limiter interface {
 // others of the fleet have.
 type MannersKeeper interface {
 	// Learn takes what others have learned. What is new is news of this process if pass says so.
-	Learn(all []mapreduce.ModelManners, pass bool)
+	Learn(all []protocol.ModelManners, pass bool)
 
 	// News returns what was learned here since the last call of News.
-	News() []mapreduce.ModelManners
+	News() []protocol.ModelManners
 
 	// All returns everything that is known.
-	All() []mapreduce.ModelManners
+	All() []protocol.ModelManners
 
 	// Due returns a channel that holds an element when there is news.
 	Due() <-chan struct{}
@@ -43,26 +43,26 @@ type Batcher interface {
 	Providers() []string
 
 	// Run sees to batches until ctx ends.
-	Run(ctx context.Context, desk mapreduce.BatchDesk)
+	Run(ctx context.Context, desk protocol.BatchDesk)
 }
 
 // noLimits are those of a worker that is given none.
 type noLimits struct{}
 
-func (noLimits) Share([]mapreduce.LimitShare) {}
-func (noLimits) Notes() []mapreduce.LimitNote { return nil }
-func (noLimits) Due() <-chan struct{}         { return nil }
+func (noLimits) Share([]protocol.LimitShare) {}
+func (noLimits) Notes() []protocol.LimitNote { return nil }
+func (noLimits) Due() <-chan struct{}        { return nil }
 
 // noManners are those of a worker that is given no keeper of them.
 type noManners struct{}
 
-func (noManners) Learn([]mapreduce.ModelManners, bool) {}
-func (noManners) News() []mapreduce.ModelManners       { return nil }
-func (noManners) All() []mapreduce.ModelManners        { return nil }
-func (noManners) Due() <-chan struct{}                 { return nil }
+func (noManners) Learn([]protocol.ModelManners, bool) {}
+func (noManners) News() []protocol.ModelManners       { return nil }
+func (noManners) All() []protocol.ModelManners        { return nil }
+func (noManners) Due() <-chan struct{}                { return nil }
 
 // applyShares applies this worker's shares of the fleet's limits.
-func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
+func (l *streamLink) applyShares(shares []protocol.LimitShare) {
 	s := l.session
 	if len(shares) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 const (
@@ -135,7 +135,7 @@ func (c *connector) serveStream(life context.Context, at int) (met bool, err err
 }
 
 // sendHello says hello and returns the orchestrator's first message.
-func (c *connector) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
+func (c *connector) sendHello(stream Stream) (*protocol.ToWorker, error) {
 	hello, announced := c.newHello()
 
 	// A stream that was refused may end before the hello is sent: io.EOF says so, and Recv
@@ -168,7 +168,7 @@ type streamLink struct {
 }
 
 // run sends and receives until the stream ends, by whichever side.
-func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
+func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, first *protocol.ToWorker) error {
 	s := l.session
 
 	l.refillOutbox()
@@ -261,7 +261,7 @@ func (l *streamLink) hangUp(tick <-chan time.Time) error {
 
 // receiveAll takes messages until the stream ends. An orchestrator that leaves has
 // a moment to send the verdicts it owes.
-func (l *streamLink) receiveAll(m *mapreduce.ToWorker, cancel context.CancelCauseFunc) error {
+func (l *streamLink) receiveAll(m *protocol.ToWorker, cancel context.CancelCauseFunc) error {
 	// An orchestrator that says nothing for longer than it said it would stands
 	// still, or cannot be reached, and others will soon take it for dead.
 	silence := cmp.Or(m.Welcome.Silence, math.MaxInt64)
@@ -291,7 +291,7 @@ var errMute = errors.New("orchestrator says nothing")
 var errGoodbye = errors.New("orchestrator is leaving")
 
 // handleMessage acts on one message.
-func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
+func (l *streamLink) handleMessage(m *protocol.ToWorker) {
 	s := l.session
 	// The order matters: what earlier messages began is dropped first, a job is known
 	// before its units come, and limits before these call models.

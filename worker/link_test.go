@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -47,7 +48,7 @@ func TestReconnect(t *testing.T) {
 			return &agent.Result{Output: []byte(task.Unit)}, nil
 		}
 		r := start(t, run, worker.Config{Slots: 4, Prefetch: 5})
-		var as []mapreduce.Assignment
+		var as []protocol.Assignment
 		for _, id := range []mapreduce.UnitID{"large", "done", "asks", "keeps", "slow", "moved", "waits"} {
 			as = append(as, unitOf(id))
 		}
@@ -60,7 +61,7 @@ func TestReconnect(t *testing.T) {
 		after(20 * time.Second) // "slow" ends; "waits" gets its slot
 		r.take()
 
-		hello := r.accept(mapreduce.Welcome{Epoch: 2, Drop: []mapreduce.Held{{Job: jobID, Unit: "moved", Attempt: 1}}})
+		hello := r.accept(protocol.Welcome{Epoch: 2, Drop: []protocol.Held{{Job: jobID, Unit: "moved", Attempt: 1}}})
 		var holding []string
 		for _, h := range hello.Hello.Holding {
 			holding = append(holding, string(h.Unit))
@@ -80,7 +81,7 @@ func TestReconnect(t *testing.T) {
 		if diff := cmp.Diff([]string{"done", "large", "moved", "slow", "waits"}, reports); diff != "" {
 			t.Errorf("reports sent again (-want +got):\n%s", diff)
 		}
-		if puts := r.starts(mapreduce.BlobOutput); len(puts) != 1 {
+		if puts := r.starts(protocol.BlobOutput); len(puts) != 1 {
 			t.Errorf("the large output was put %d times, want once", len(puts))
 		}
 		if diff := cmp.Diff(first.Reserve, got.Reserve); diff != "" {
@@ -89,10 +90,10 @@ func TestReconnect(t *testing.T) {
 		if again := r.appended(); again != nil {
 			t.Errorf("stored again: %v", again)
 		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
-		r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})
+		r.verdicts(protocol.Accepted, got.Reports...)
+		r.send(&protocol.ToWorker{Reserved: []protocol.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})
 		after(time.Minute)
-		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.verdicts(protocol.Accepted, r.take().Reports...)
 		r.finish()
 	})
 }
@@ -117,12 +118,12 @@ func TestWhatIsNotKeptIsHandedBack(t *testing.T) {
 		}
 
 		r.pipe.cut()
-		r.accept(mapreduce.Welcome{Epoch: 2, Drop: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
+		r.accept(protocol.Welcome{Epoch: 2, Drop: []protocol.Held{{Job: jobID, Unit: "u", Attempt: 1}}})
 		rep := r.report()
-		if diff := cmp.Diff([]string{"u 0: call"}, r.appended()); diff != "" || rep.Outcome != mapreduce.Returned {
+		if diff := cmp.Diff([]string{"u 0: call"}, r.appended()); diff != "" || rep.Outcome != protocol.Returned {
 			t.Errorf("report %+v; stored (-want +got):\n%s", rep, diff)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		r.finish()
 	})
 }
@@ -148,7 +149,7 @@ func TestReconnectPauses(t *testing.T) {
 			}
 		}
 		r := launch(t, p, okay, worker.Config{Connect: []worker.Connect{address(0), address(1), address(2)}})
-		p.accept(mapreduce.Welcome{})
+		p.accept(protocol.Welcome{})
 		after(time.Minute)
 		r.pipe.cut()
 		after(10 * time.Minute)
@@ -230,7 +231,7 @@ func TestNoWelcome(t *testing.T) {
 		if mute.ctx.Err() == nil {
 			t.Error("the mute stream is kept")
 		}
-		p.accept(mapreduce.Welcome{})
+		p.accept(protocol.Welcome{})
 		r.finish()
 	})
 }
@@ -244,18 +245,18 @@ func TestMuteOrchestrator(t *testing.T) {
 			after(time.Minute) // past the silence, which begins after 38 s
 			return &agent.Result{}, ctx.Err()
 		}, worker.Config{})
-		p.accept(mapreduce.Welcome{Silence: 2 * time.Second})
+		p.accept(protocol.Welcome{Silence: 2 * time.Second})
 		r.assign(spec, unitOf("a"))
 		for range 20 {
 			after(1900 * time.Millisecond)
-			r.send(&mapreduce.ToWorker{})
+			r.send(&protocol.ToWorker{})
 		}
 		synctest.Wait()
 		if n := len(p.conns); n != 0 {
 			t.Fatalf("%d more connections while the orchestrator speaks; want none", n)
 		}
 		mute, quiet := r.pipe, time.Now()
-		hello := r.accept(mapreduce.Welcome{Epoch: 2, Silence: time.Hour})
+		hello := r.accept(protocol.Welcome{Epoch: 2, Silence: time.Hour})
 		if took := time.Since(quiet); took != 2*time.Second {
 			t.Errorf("another connection after %v of silence; want 2 s", took)
 		}
@@ -266,7 +267,7 @@ func TestMuteOrchestrator(t *testing.T) {
 			t.Errorf("holds %d units; want the one that runs", n)
 		}
 		after(time.Minute)
-		r.verdicts(mapreduce.Accepted, r.report())
+		r.verdicts(protocol.Accepted, r.report())
 		r.finish()
 	})
 }
@@ -280,11 +281,11 @@ func TestGoodbye(t *testing.T) {
 		r.mu.Lock()
 		r.owes = owes
 		r.mu.Unlock()
-		r.send(&mapreduce.ToWorker{Goodbye: true})
-		r.verdicts(mapreduce.Accepted, rep) // it still owes this
+		r.send(&protocol.ToWorker{Goodbye: true})
+		r.verdicts(protocol.Accepted, rep) // it still owes this
 		close(owes)
 		synctest.Wait()
-		hello := r.accept(mapreduce.Welcome{Epoch: 2})
+		hello := r.accept(protocol.Welcome{Epoch: 2})
 		if n := len(hello.Hello.Holding); n != 0 {
 			t.Errorf("holds %d units; want none", n)
 		}
@@ -312,27 +313,27 @@ func TestDrain(t *testing.T) {
 		r.assign(spec, short, long, deaf, unitOf("waiting"))
 		r.take()
 		r.stop()
-		want := func(what string, drain bool, outcomes map[mapreduce.UnitID]mapreduce.Outcome) {
+		want := func(what string, drain bool, outcomes map[mapreduce.UnitID]protocol.Outcome) {
 			t.Helper()
 			got := r.take()
-			have := map[mapreduce.UnitID]mapreduce.Outcome{}
+			have := map[mapreduce.UnitID]protocol.Outcome{}
 			for _, rep := range got.Reports {
 				have[rep.Unit] = rep.Outcome
 			}
 			if diff := cmp.Diff(outcomes, have, cmpopts.EquateEmpty()); diff != "" || got.Drain != drain {
 				t.Errorf("%s: drain = %v; outcomes (-want +got):\n%s", what, got.Drain, diff)
 			}
-			r.verdicts(mapreduce.Accepted, got.Reports...)
+			r.verdicts(protocol.Accepted, got.Reports...)
 		}
-		want("at once", true, map[mapreduce.UnitID]mapreduce.Outcome{"waiting": mapreduce.Returned})
+		want("at once", true, map[mapreduce.UnitID]protocol.Outcome{"waiting": protocol.Returned})
 		r.assign(spec, unitOf("late"))
-		want("new work", false, map[mapreduce.UnitID]mapreduce.Outcome{"late": mapreduce.Returned})
+		want("new work", false, map[mapreduce.UnitID]protocol.Outcome{"late": protocol.Returned})
 		after(10 * time.Second)
-		want("what runs may finish", false, map[mapreduce.UnitID]mapreduce.Outcome{"short": mapreduce.Done})
+		want("what runs may finish", false, map[mapreduce.UnitID]protocol.Outcome{"short": protocol.Done})
 		after(10 * time.Second)
-		want("until the time-out", false, map[mapreduce.UnitID]mapreduce.Outcome{"long": mapreduce.Returned})
+		want("until the time-out", false, map[mapreduce.UnitID]protocol.Outcome{"long": protocol.Returned})
 		after(2 * time.Second)
-		want("with grace", false, map[mapreduce.UnitID]mapreduce.Outcome{"deaf": mapreduce.Returned})
+		want("with grace", false, map[mapreduce.UnitID]protocol.Outcome{"deaf": protocol.Returned})
 		if err := <-r.result; err != nil {
 			t.Errorf("Run = %v", err)
 		}
@@ -398,7 +399,7 @@ func TestDrainAfterServer(t *testing.T) {
 						return p.connect(ctx)
 					},
 				}})
-				p.accept(mapreduce.Welcome{Node: "n1", Epoch: 1})
+				p.accept(protocol.Welcome{Node: "n1", Epoch: 1})
 				r.assign(spec, unitOf("a"))
 				r.take()
 				gone.Store(true)
@@ -429,7 +430,7 @@ func TestDrainReconnects(t *testing.T) {
 			return p.connect(ctx)
 		}
 		r := launch(t, p, okay, worker.Config{Connect: []worker.Connect{connect}})
-		p.accept(mapreduce.Welcome{})
+		p.accept(protocol.Welcome{})
 		r.assign(spec, unitOf("a"))
 		r.take()
 		stopped = make(chan struct{})
@@ -437,11 +438,11 @@ func TestDrainReconnects(t *testing.T) {
 		r.stop()
 		synctest.Wait()
 		close(stopped)
-		hello := r.accept(mapreduce.Welcome{Epoch: 2})
+		hello := r.accept(protocol.Welcome{Epoch: 2})
 		if !hello.Drain {
 			t.Error("hello does not say that the worker drains")
 		}
-		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.verdicts(protocol.Accepted, r.take().Reports...)
 		r.finish()
 	})
 }
@@ -462,24 +463,24 @@ func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, okay, worker.Config{})
 		r.assign(spec, unitOf("before"))
-		r.send(&mapreduce.ToWorker{Forget: []mapreduce.JobID{jobID}})
+		r.send(&protocol.ToWorker{Forget: []mapreduce.JobID{jobID}})
 		before := r.take().Reports
-		if len(before) != 1 || before[0].Outcome != mapreduce.Done {
+		if len(before) != 1 || before[0].Outcome != protocol.Done {
 			t.Errorf("of a unit begun before: %+v", before)
 		}
-		r.verdicts(mapreduce.Accepted, before...)
-		r.send(&mapreduce.ToWorker{Assignments: []mapreduce.Assignment{unitOf("unknown")}})
+		r.verdicts(protocol.Accepted, before...)
+		r.send(&protocol.ToWorker{Assignments: []protocol.Assignment{unitOf("unknown")}})
 		unknown := r.take().Reports
-		if len(unknown) != 1 || unknown[0].Outcome == mapreduce.Done {
+		if len(unknown) != 1 || unknown[0].Outcome == protocol.Done {
 			t.Errorf("of a unit of a job that is forgotten: %+v", unknown)
 		}
-		r.verdicts(mapreduce.Accepted, unknown...)
+		r.verdicts(protocol.Accepted, unknown...)
 		r.assign(spec, unitOf("after"))
 		last := r.take().Reports
-		if len(last) != 1 || last[0].Outcome != mapreduce.Done {
+		if len(last) != 1 || last[0].Outcome != protocol.Done {
 			t.Errorf("of a unit of the job introduced again: %+v", last)
 		}
-		r.verdicts(mapreduce.Accepted, last...)
+		r.verdicts(protocol.Accepted, last...)
 		r.finish()
 	})
 }

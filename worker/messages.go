@@ -1,12 +1,12 @@
 package worker
 
-import "github.com/coditect/mapreduce/api/mapreduce"
+import "github.com/coditect/mapreduce/api/protocol"
 
 // This file makes the messages of a stream out of what the session holds.
 
 // newHello returns the first message of a stream, and what it announces. Attempts that start
 // later are reported after it.
-func (c *connector) newHello() (*mapreduce.FromWorker, []*announcement) {
+func (c *connector) newHello() (*protocol.FromWorker, []*announcement) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,8 +23,8 @@ func (c *connector) newHello() (*mapreduce.FromWorker, []*announcement) {
 	s.out.forgetStarts()
 	s.stats.Connections++
 
-	return &mapreduce.FromWorker{
-		Hello: &mapreduce.Hello{
+	return &protocol.FromWorker{
+		Hello: &protocol.Hello{
 			Session: s.cfg.Session, Version: s.cfg.Version, Slots: s.cfg.Slots, Prefetch: s.cfg.Prefetch,
 			Offer: s.cfg.workerOffer(), Embedded: s.cfg.Embedded, Holding: s.entries.states(),
 		},
@@ -53,7 +53,7 @@ func (l *streamLink) refillOutbox() {
 
 // pullMessage takes one message out of the outbox, or returns nil if there is nothing
 // to send. The units whose start it tells are to be announced once it is sent.
-func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*announcement) {
+func (l *streamLink) pullMessage() (*protocol.FromWorker, []*announcement) {
 	s, o := l.session, &l.session.out
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*announcement) {
 		return nil, nil
 	}
 
-	m := &mapreduce.FromWorker{Drain: o.drain}
+	m := &protocol.FromWorker{Drain: o.drain}
 	o.drain = false
 	o.pullNotes(m)
 	o.pullReports(m)
@@ -74,7 +74,7 @@ func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*announcement) {
 
 	if o.beat {
 		o.beat = false
-		beat := &mapreduce.Heartbeat{Breakers: s.breakers.Untold(), Progress: s.entries.progress()}
+		beat := &protocol.Heartbeat{Breakers: s.breakers.Untold(), Progress: s.entries.progress()}
 		if m.Heartbeat != nil {
 			beat.Progress = append(m.Heartbeat.Progress, beat.Progress...) // what was said comes first
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 )
 
@@ -37,7 +38,7 @@ type orchestra struct {
 	problems []error
 }
 
-var _ mapreduce.Fleet = (*orchestra)(nil)
+var _ protocol.Fleet = (*orchestra)(nil)
 
 // Faults are probabilities.
 type faults struct {
@@ -48,7 +49,7 @@ type faults struct {
 }
 
 type record struct {
-	assignment mapreduce.Assignment
+	assignment protocol.Assignment
 	state      mapreduce.UnitState
 	session    mapreduce.SessionID // that processes it
 	failures   int
@@ -62,10 +63,10 @@ type binding struct {
 	capacity int
 	pipe     interface{ cut() }
 	held     map[mapreduce.UnitID]*record
-	out      chan *mapreduce.ToWorker // to the present stream
+	out      chan *protocol.ToWorker // to the present stream
 }
 
-func newOrchestra(seed uint64, spec mapreduce.JobSpec, as []mapreduce.Assignment) *orchestra {
+func newOrchestra(seed uint64, spec mapreduce.JobSpec, as []protocol.Assignment) *orchestra {
 	o := &orchestra{
 		vault: newVault(),
 		spec:  spec, requeue: time.Second, finished: make(chan struct{}),
@@ -74,7 +75,7 @@ func newOrchestra(seed uint64, spec mapreduce.JobSpec, as []mapreduce.Assignment
 		sessions: make(map[mapreduce.SessionID]*binding),
 		open:     len(as),
 	}
-	o.before = func(context.Context, *mapreduce.BlobRequest, int64) error {
+	o.before = func(context.Context, *protocol.BlobRequest, int64) error {
 		if o.unlucky() {
 			return errs.New(errs.Unavailable, "the transfer broke off")
 		}
@@ -124,8 +125,8 @@ func (o *orchestra) problem(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Errorf(format, args...))
 }
 
-// Work implements mapreduce.Fleet.
-func (o *orchestra) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (o *orchestra) Work(ctx context.Context, stream protocol.WorkStream) error {
 	m, err := stream.Recv()
 	if err != nil {
 		return err
@@ -136,11 +137,11 @@ func (o *orchestra) Work(ctx context.Context, stream mapreduce.WorkStream) error
 	defer wg.Wait()
 	done := make(chan struct{})
 	defer close(done)
-	out := make(chan *mapreduce.ToWorker, 10_000)
+	out := make(chan *protocol.ToWorker, 10_000)
 	o.mu.Lock()
 	b.out = out
 	o.mu.Unlock()
-	out <- &mapreduce.ToWorker{Welcome: welcome, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: o.spec}}}
+	out <- &protocol.ToWorker{Welcome: welcome, Jobs: []protocol.JobInfo{{Job: jobID, Spec: o.spec}}}
 	wg.Go(func() {
 		for {
 			select {
@@ -172,7 +173,7 @@ func (o *orchestra) Work(ctx context.Context, stream mapreduce.WorkStream) error
 
 // bind begins a session or takes it up again: what it names and still stands
 // is its own, and what it does not name goes back.
-func (o *orchestra) bind(h *mapreduce.Hello, pipe far) (*binding, int64, *mapreduce.Welcome) {
+func (o *orchestra) bind(h *protocol.Hello, pipe far) (*binding, int64, *protocol.Welcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b := o.sessions[h.Session]
@@ -185,7 +186,7 @@ func (o *orchestra) bind(h *mapreduce.Hello, pipe far) (*binding, int64, *mapred
 	}
 	b.epoch++
 	b.pipe, b.capacity = pipe, h.Slots+h.Prefetch
-	w := &mapreduce.Welcome{Node: "n", Epoch: b.epoch}
+	w := &protocol.Welcome{Node: "n", Epoch: b.epoch}
 	named := make(map[mapreduce.UnitID]bool)
 	for _, held := range h.Holding {
 		r := o.units[held.Unit]
@@ -238,7 +239,7 @@ func (o *orchestra) dispatch(id mapreduce.SessionID, b *binding, epoch int64, dr
 	if b.epoch != epoch || draining {
 		return
 	}
-	m := &mapreduce.ToWorker{}
+	m := &protocol.ToWorker{}
 	for len(b.held) < b.capacity && len(o.ready) > 0 {
 		r := o.ready[0]
 		o.ready = o.ready[1:]
@@ -256,20 +257,20 @@ func (o *orchestra) dispatch(id mapreduce.SessionID, b *binding, epoch int64, dr
 }
 
 // handle takes a message, and reports whether the stream lives on.
-func (o *orchestra) handle(b *binding, epoch int64, m *mapreduce.FromWorker) bool {
+func (o *orchestra) handle(b *binding, epoch int64, m *protocol.FromWorker) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b.epoch != epoch {
 		return false
 	}
-	answer := &mapreduce.ToWorker{}
+	answer := &protocol.ToWorker{}
 	for i := range m.Reports {
-		answer.Verdicts = append(answer.Verdicts, mapreduce.VerdictOn{
+		answer.Verdicts = append(answer.Verdicts, protocol.VerdictOn{
 			Held: heldOf(m.Reports[i]), Verdict: o.finish(b, &m.Reports[i]),
 		})
 	}
 	for _, q := range m.Reserve {
-		answer.Reserved = append(answer.Reserved, mapreduce.ReserveReply{Held: q.Held, Granted: true})
+		answer.Reserved = append(answer.Reserved, protocol.ReserveReply{Held: q.Held, Granted: true})
 	}
 	if o.rand.Float64() < o.faults.lost {
 		return false
@@ -284,7 +285,7 @@ func (o *orchestra) handle(b *binding, epoch int64, m *mapreduce.FromWorker) boo
 
 // later sends an answer late, on whatever stream the session has by then. mu is
 // held.
-func (o *orchestra) later(b *binding, answer *mapreduce.ToWorker) {
+func (o *orchestra) later(b *binding, answer *protocol.ToWorker) {
 	time.AfterFunc(time.Duration(o.rand.Float64()*float64(3*time.Second)), func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -293,14 +294,14 @@ func (o *orchestra) later(b *binding, answer *mapreduce.ToWorker) {
 }
 
 // finish takes a report and returns the verdict. mu is held.
-func (o *orchestra) finish(b *binding, rep *mapreduce.Report) mapreduce.Verdict {
+func (o *orchestra) finish(b *binding, rep *protocol.Report) protocol.Verdict {
 	r := o.units[rep.Unit]
 	stands := r.assignment.Attempt == rep.Attempt && !r.state.Ended()
 	if !stands {
 		if r.assignment.Attempt == rep.Attempt && r.state == mapreduce.UnitComplete && bytes.Equal(r.output, o.output(r, rep)) {
-			return mapreduce.Accepted // its own success, told again
+			return protocol.Accepted // its own success, told again
 		}
-		return mapreduce.Stale
+		return protocol.Stale
 	}
 	o.ready = slices.DeleteFunc(o.ready, func(x *record) bool { return x == r })
 	for _, s := range o.sessions {
@@ -310,18 +311,18 @@ func (o *orchestra) finish(b *binding, rep *mapreduce.Report) mapreduce.Verdict 
 	}
 	r.errors = rep.Errors
 	switch {
-	case rep.Outcome == mapreduce.Done:
+	case rep.Outcome == protocol.Done:
 		r.output = o.output(r, rep)
 		o.end(r, mapreduce.UnitComplete)
-	case rep.Outcome == mapreduce.Returned:
+	case rep.Outcome == protocol.Returned:
 		o.giveBack(b, r)
-	case rep.Class != mapreduce.Retryable || r.failures == 4:
+	case rep.Class != protocol.Retryable || r.failures == 4:
 		o.end(r, mapreduce.UnitFailed)
 	default:
 		r.failures++
 		o.giveBack(b, r)
 	}
-	return mapreduce.Accepted
+	return protocol.Accepted
 }
 
 func (o *orchestra) end(r *record, s mapreduce.UnitState) {
@@ -332,11 +333,11 @@ func (o *orchestra) end(r *record, s mapreduce.UnitState) {
 }
 
 // output puts the output of a report together and checks it. mu is held.
-func (o *orchestra) output(r *record, rep *mapreduce.Report) []byte {
+func (o *orchestra) output(r *record, rep *protocol.Report) []byte {
 	if rep.Length == 0 {
 		return rep.Output
 	}
-	out := o.stored(mapreduce.BlobOutput, rep.Unit, rep.Attempt)
+	out := o.stored(protocol.BlobOutput, rep.Unit, rep.Attempt)
 	if sum := sha256.Sum256(out); !bytes.Equal(sum[:], rep.SHA256) || int64(len(out)) != rep.Length {
 		o.problem("%s: %d bytes were put, and are not the %d that were reported", rep.Unit, len(out), rep.Length)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // maxMessage is about how many bytes one message may take. It is well inside
@@ -26,9 +26,9 @@ type outbox struct {
 	beat    bool // a sign of life is due
 	drain   bool // the orchestrator is to know that this worker drains
 
-	notes    []mapreduce.Progress // what units said since the last message, oldest first
-	notesDue bool                 // a timer runs that has them sent
-	notesOut bool                 // they are to be sent
+	notes    []protocol.Progress // what units said since the last message, oldest first
+	notesDue bool                // a timer runs that has them sent
+	notesOut bool                // they are to be sent
 }
 
 // What units say of themselves is sent soon, and not more often than that: a turn of a model
@@ -95,7 +95,7 @@ func (o *outbox) queueDrain() {
 }
 
 // queueNote queues what a unit says of itself.
-func (o *outbox) queueNote(p mapreduce.Progress) {
+func (o *outbox) queueNote(p protocol.Progress) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -140,9 +140,9 @@ func (o *outbox) empty() {
 
 // pullNotes takes the notes that are to be sent, or that go along with something else. mu is
 // held.
-func (o *outbox) pullNotes(m *mapreduce.FromWorker) {
+func (o *outbox) pullNotes(m *protocol.FromWorker) {
 	if len(o.notes) > 0 {
-		m.Heartbeat = &mapreduce.Heartbeat{Progress: o.notes}
+		m.Heartbeat = &protocol.Heartbeat{Progress: o.notes}
 	}
 	o.notes, o.notesOut = nil, false
 }
@@ -153,12 +153,12 @@ func (o *outbox) isEmpty() bool {
 }
 
 // pullReports takes as many reports as suit a message. mu is held, and session.mu.
-func (o *outbox) pullReports(m *mapreduce.FromWorker) {
+func (o *outbox) pullReports(m *protocol.FromWorker) {
 	room := maxMessage
 	for len(o.reports) > 0 && room > 0 {
 		r := o.reports[0].report
 		if m.Reports == nil {
-			m.Reports = make([]mapreduce.Report, 0, min(len(o.reports), 1024))
+			m.Reports = make([]protocol.Report, 0, min(len(o.reports), 1024))
 		}
 
 		m.Reports = append(m.Reports, wireReport(r))
@@ -170,7 +170,7 @@ func (o *outbox) pullReports(m *mapreduce.FromWorker) {
 }
 
 // reportBytes returns about how many bytes a report takes.
-func reportBytes(r *mapreduce.Report) int {
+func reportBytes(r *protocol.Report) int {
 	n := 256
 	if r.Length == 0 {
 		n += len(r.Output)
@@ -183,7 +183,7 @@ func reportBytes(r *mapreduce.Report) int {
 
 // pullStarted takes the starts of what still runs, and returns what is announced by that. Others
 // are over, and their reports say so. mu is held, and session.mu.
-func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*announcement) {
+func (o *outbox) pullStarted(m *protocol.FromWorker) (announced []*announcement) {
 	for _, e := range o.started {
 		if e.phase != running {
 			continue
@@ -200,10 +200,10 @@ func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*announcement
 }
 
 // pullAsks takes the open questions of what still runs. mu is held, and session.mu.
-func (o *outbox) pullAsks(m *mapreduce.FromWorker) {
+func (o *outbox) pullAsks(m *protocol.FromWorker) {
 	for _, e := range o.asks {
 		if n := e.calls.OpenReserve(); n > 0 && e.phase == running {
-			m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: e.state(), Tokens: n})
+			m.Reserve = append(m.Reserve, protocol.ReserveRequest{Held: e.state(), Tokens: n})
 		}
 	}
 	o.asks = nil
@@ -211,7 +211,7 @@ func (o *outbox) pullAsks(m *mapreduce.FromWorker) {
 
 // pullNews adds the notes on models to m, and news of what servers refuse, if they are due. mu
 // is held.
-func (o *outbox) pullNews(m *mapreduce.FromWorker, limits Limiter, manners MannersKeeper) {
+func (o *outbox) pullNews(m *protocol.FromWorker, limits Limiter, manners MannersKeeper) {
 	if o.limits || o.beat {
 		o.limits = false
 		m.Manners, m.Limits = manners.News(), limits.Notes()
@@ -219,7 +219,7 @@ func (o *outbox) pullNews(m *mapreduce.FromWorker, limits Limiter, manners Manne
 }
 
 // wireReport returns r as it is sent: without an output that is put before.
-func wireReport(r *mapreduce.Report) mapreduce.Report {
+func wireReport(r *protocol.Report) protocol.Report {
 	out := *r
 	if r.Length > 0 {
 		out.Output = nil

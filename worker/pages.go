@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -13,7 +13,7 @@ import (
 type DrawPages func(ctx context.Context, data []byte, pages []int, fit func(width, height int) (int, int), drawn func(agent.Picture) error) error
 
 // picturesOf returns what the agent gets as Task.Pictures, nil for a unit whose model is shown no page.
-func (c *calls) picturesOf(t *mapreduce.Text) func(context.Context, func(int, int) (int, int)) ([]agent.Picture, error) {
+func (c *calls) picturesOf(t *protocol.Text) func(context.Context, func(int, int) (int, int)) ([]agent.Picture, error) {
 	if t == nil || t.Shown == nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (c *calls) picturesOf(t *mapreduce.Text) func(context.Context, func(int, in
 			return nil, context.Cause(ctx)
 		}
 		defer c.session.memory.Release(shown.Length)
-		data, err := c.session.transfers.Collect(ctx, c.held, mapreduce.Blob{Kind: mapreduce.BlobOriginal, SHA256: shown.SHA256, Length: shown.Length})
+		data, err := c.session.transfers.Collect(ctx, c.held, protocol.Blob{Kind: protocol.BlobOriginal, SHA256: shown.SHA256, Length: shown.Length})
 		if err != nil {
 			return nil, fmt.Errorf("document %s: %w", t.Document, err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/breaker"
 	"github.com/coditect/mapreduce/worker/library"
@@ -63,7 +63,7 @@ const fetchedUnits = 4
 func newSession(cfg Config) *session {
 	s := &session{
 		cfg:       cfg,
-		library:   library.New(mapreduce.MaxWholeText),
+		library:   library.New(protocol.MaxWholeText),
 		transfers: transfer.New(cfg.Session, cfg.MaxInput),
 		memory:    semaphore.NewWeighted(fetchedUnits * (int64(cfg.MaxInput) + maxReferred)),
 		relays:    apart.NewRelays(),
@@ -80,7 +80,7 @@ func newSession(cfg Config) *session {
 }
 
 // queueAssignments queues assignments and starts those that have a slot.
-func (s *session) queueAssignments(as []mapreduce.Assignment) {
+func (s *session) queueAssignments(as []protocol.Assignment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range as {
@@ -93,7 +93,7 @@ func (s *session) queueAssignments(as []mapreduce.Assignment) {
 
 // accept holds an attempt, or returns nil if that one, or a later one of the unit, is held
 // already. mu is held.
-func (s *session) accept(a *mapreduce.Assignment) *entry {
+func (s *session) accept(a *protocol.Assignment) *entry {
 	key := unitKey{a.Job, a.Unit}
 	old := s.entries[key]
 	if old != nil && a.Attempt <= old.held.Attempt {
@@ -111,8 +111,8 @@ func (s *session) accept(a *mapreduce.Assignment) *entry {
 }
 
 // newEntry returns the entry of an assignment, with its attempt and its calls. mu is held.
-func (s *session) newEntry(a *mapreduce.Assignment) *entry {
-	held := mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
+func (s *session) newEntry(a *protocol.Assignment) *entry {
+	held := protocol.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
 	ctx, end := context.WithCancelCause(context.Background())
 	e := &entry{mu: &s.mu, held: held, alone: a.Alone, deadline: deadline{end: end}}
 
@@ -155,13 +155,13 @@ func (s *session) handBack(e *entry, err error) {
 
 // settle queues the report of an attempt that is over. Of one that was dropped it is sent
 // once, and only if something was made or spent. mu is held.
-func (s *session) settle(e *entry, r *mapreduce.Report) {
+func (s *session) settle(e *entry, r *protocol.Report) {
 	s.stats.CountReport(r)
 	e.deadline.stop()
 	e.report, e.attempt = r, nil
 
 	if e.phase == dropped {
-		if r.Outcome == mapreduce.Done || r.Tokens.Total() > 0 {
+		if r.Outcome == protocol.Done || r.Tokens.Total() > 0 {
 			s.out.queueReport(e)
 		}
 		return
@@ -178,7 +178,7 @@ func (s *session) settle(e *entry, r *mapreduce.Report) {
 }
 
 // takeVerdicts takes what became of reports.
-func (s *session) takeVerdicts(vs []mapreduce.VerdictOn) {
+func (s *session) takeVerdicts(vs []protocol.VerdictOn) {
 	if len(vs) == 0 {
 		return
 	}
@@ -194,15 +194,15 @@ func (s *session) takeVerdicts(vs []mapreduce.VerdictOn) {
 
 // takeVerdict takes what became of a report. An attempt that runs may be refused too:
 // its unit has moved on without this worker. mu is held.
-func (s *session) takeVerdict(v mapreduce.VerdictOn) {
+func (s *session) takeVerdict(v protocol.VerdictOn) {
 	e := s.entries.find(v.Held)
 	switch {
 	case e == nil:
 		s.stats.Unknown++
-	case v.Verdict == mapreduce.Accepted && e.phase == reported:
+	case v.Verdict == protocol.Accepted && e.phase == reported:
 		s.stats.Accepted++
 		s.forget(e)
-	case v.Verdict == mapreduce.Stale || v.Verdict == mapreduce.Gone:
+	case v.Verdict == protocol.Stale || v.Verdict == protocol.Gone:
 		s.stats.Refused++
 		s.drop(e, errSuperseded)
 	default:
@@ -211,7 +211,7 @@ func (s *session) takeVerdict(v mapreduce.VerdictOn) {
 }
 
 // takeReserve takes the answer to an attempt's question.
-func (s *session) takeReserve(r mapreduce.ReserveReply) {
+func (s *session) takeReserve(r protocol.ReserveReply) {
 	s.mu.Lock()
 	e := s.entries.find(r.Held)
 	s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *session) drop(e *entry, why error) {
 }
 
 // dropAll drops what hs name, reported attempts excepted: their verdict is due.
-func (s *session) dropAll(hs []mapreduce.Held, why error) {
+func (s *session) dropAll(hs []protocol.Held, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range hs {
@@ -254,7 +254,7 @@ func (s *session) dropAll(hs []mapreduce.Held, why error) {
 
 // giveBackAll ends what an orchestrator does not have the session go on with. What runs of it is handed
 // back with what it has remembered: if nobody has begun the unit anew, the next attempt has what was paid for.
-func (s *session) giveBackAll(hs []mapreduce.Held) {
+func (s *session) giveBackAll(hs []protocol.Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range hs {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/apart"
 )
 
@@ -57,10 +58,10 @@ func TestSlotQueue(t *testing.T) {
 				case 'x':
 					q.remove(all[name])
 				case '!':
-					all[name] = &entry{held: mapreduce.Held{Unit: mapreduce.UnitID(name)}, alone: true}
+					all[name] = &entry{held: protocol.Held{Unit: mapreduce.UnitID(name)}, alone: true}
 					q.add(all[name])
 				default:
-					all[step] = &entry{held: mapreduce.Held{Unit: mapreduce.UnitID(step)}}
+					all[step] = &entry{held: protocol.Held{Unit: mapreduce.UnitID(step)}}
 					q.add(all[step])
 				}
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/report"
 )
 
@@ -54,7 +54,7 @@ func (s *session) runSlot(e *entry, a *attempt) {
 
 // finish takes the outcome of an attempt and returns the one to run next, if any. If the
 // attempt was abandoned, the slot is no longer owned by the caller.
-func (s *session) finish(e *entry, r *mapreduce.Report) (next *entry, a *attempt, owned bool) {
+func (s *session) finish(e *entry, r *protocol.Report) (next *entry, a *attempt, owned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

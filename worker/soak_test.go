@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -149,13 +150,13 @@ func newWorker(t *testing.T, cfg worker.Config) *worker.Worker {
 	return w
 }
 
-func assignments(n int) []mapreduce.Assignment {
-	var as []mapreduce.Assignment
+func assignments(n int) []protocol.Assignment {
+	var as []protocol.Assignment
 	for i := range n {
-		a := mapreduce.Assignment{Job: jobID, Unit: mapreduce.UnitID(fmt.Sprintf("u%d", i)), Kind: mapreduce.KindMap}
+		a := protocol.Assignment{Job: jobID, Unit: mapreduce.UnitID(fmt.Sprintf("u%d", i)), Kind: mapreduce.KindMap}
 		a.Index, a.Alone = int64(i), i%50 == 49
 		text := fmt.Sprintf("\n\ndocument %d\nhas two lines", i)
-		a.Text = &mapreduce.Text{Content: []byte(text), CoreEnd: len(text)}
+		a.Text = &protocol.Text{Content: []byte(text), CoreEnd: len(text)}
 		as = append(as, a)
 	}
 	return as

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/step"
@@ -17,13 +18,13 @@ const twoStages = `{"name":"two","stages":[
 	{"name":"tell","from":"read","each":"all","output":"report","agent":{"role":"Teller"},"task":{"description":"Tell"}}]}`
 
 // stageInfo introduces a job for a stage, as it is run by a provider.
-func stageInfo(stage, provider string) mapreduce.JobInfo {
-	return mapreduce.JobInfo{Job: jobID, Stage: stage, Spec: mapreduce.JobSpec{
+func stageInfo(stage, provider string) protocol.JobInfo {
+	return protocol.JobInfo{Job: jobID, Stage: stage, Spec: mapreduce.JobSpec{
 		Pipeline: "two", Definition: []byte(twoStages), Schema: []byte(`{"type":"object"}`), Provider: provider, Model: provider + "-model",
 	}}
 }
 
-func unitOfStage(id mapreduce.UnitID, stage string) mapreduce.Assignment {
+func unitOfStage(id mapreduce.UnitID, stage string) protocol.Assignment {
 	a := unitOf(id)
 	a.Stage = stage
 	return a
@@ -49,13 +50,13 @@ func TestStages(t *testing.T) {
 		steps.Provide(mapreduce.Provider{Name: "second"}, step.Table{step.Write: by("second write")})
 		p := newPeer(t)
 		r := launchOf(t, p, steps, worker.Config{Slots: 1, Prefetch: 3})
-		if got := p.accept(mapreduce.Welcome{}).Hello.Offer.Providers; strings.Join(got, " ") != "first second" {
+		if got := p.accept(protocol.Welcome{}).Hello.Offer.Providers; strings.Join(got, " ") != "first second" {
 			t.Errorf("offers the providers %v", got)
 		}
-		p.send(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{stageInfo("read", "first")}, Assignments: []mapreduce.Assignment{unitOfStage("runs", "read"), unitOfStage("waits", "read")}})
+		p.send(&protocol.ToWorker{Jobs: []protocol.JobInfo{stageInfo("read", "first")}, Assignments: []protocol.Assignment{unitOfStage("runs", "read"), unitOfStage("waits", "read")}})
 		parse := unitOf("parse_d")
 		parse.Kind = mapreduce.KindParse
-		p.send(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{stageInfo("tell", "second")}, Assignments: []mapreduce.Assignment{unitOfStage("told", "tell"), parse}})
+		p.send(&protocol.ToWorker{Jobs: []protocol.JobInfo{stageInfo("tell", "second")}, Assignments: []protocol.Assignment{unitOfStage("told", "tell"), parse}})
 		synctest.Wait()
 		close(release)
 		got := make(map[mapreduce.UnitID]string)
@@ -70,7 +71,7 @@ func TestStages(t *testing.T) {
 				t.Errorf("unit %s came to %q, want %q", unit, got[unit], want)
 			}
 		}
-		p.verdicts(mapreduce.Accepted, reports...)
+		p.verdicts(protocol.Accepted, reports...)
 		r.finish()
 	})
 }
@@ -79,15 +80,15 @@ func TestStages(t *testing.T) {
 // reason. A unit may be of another stage than the one that its job has come to.
 func TestStagesThatDoNotFit(t *testing.T) {
 	for name, tc := range map[string]struct {
-		info    mapreduce.JobInfo
-		unit    mapreduce.Assignment
-		outcome mapreduce.Outcome
+		info    protocol.JobInfo
+		unit    protocol.Assignment
+		outcome protocol.Outcome
 		want    string
 	}{
-		"no such step":     {stageInfo("tell", "plain"), unitOfStage("u", "tell"), mapreduce.Errored, "the provider plain has no write step (has: [extract])"},
-		"no such provider": {stageInfo("tell", "other"), unitOfStage("u", "tell"), mapreduce.Errored, `no provider named "other"`},
-		"no such stage":    {stageInfo("gone", "plain"), unitOfStage("u", "gone"), mapreduce.Errored, `the pipeline two has no stage "gone"`},
-		"another stage":    {stageInfo("tell", "plain"), unitOfStage("u", "read"), mapreduce.Done, ""},
+		"no such step":     {stageInfo("tell", "plain"), unitOfStage("u", "tell"), protocol.Errored, "the provider plain has no write step (has: [extract])"},
+		"no such provider": {stageInfo("tell", "other"), unitOfStage("u", "tell"), protocol.Errored, `no provider named "other"`},
+		"no such stage":    {stageInfo("gone", "plain"), unitOfStage("u", "gone"), protocol.Errored, `the pipeline two has no stage "gone"`},
+		"another stage":    {stageInfo("tell", "plain"), unitOfStage("u", "read"), protocol.Done, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,16 +96,16 @@ func TestStagesThatDoNotFit(t *testing.T) {
 				steps.Provide(mapreduce.Provider{Name: "plain"}, step.Table{step.Extract: runFunc(okay)})
 				p := newPeer(t)
 				r := launchOf(t, p, steps, worker.Config{})
-				p.accept(mapreduce.Welcome{})
-				p.send(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{tc.info}, Assignments: []mapreduce.Assignment{tc.unit}})
+				p.accept(protocol.Welcome{})
+				p.send(&protocol.ToWorker{Jobs: []protocol.JobInfo{tc.info}, Assignments: []protocol.Assignment{tc.unit}})
 				rep := p.report()
 				if rep.Outcome != tc.outcome || !strings.Contains(strings.Join(rep.Errors, "; "), tc.want) {
 					t.Errorf("report %+v, want outcome %v with %q", rep, tc.outcome, tc.want)
 				}
-				if tc.outcome == mapreduce.Errored && rep.Class != mapreduce.PermanentJob {
+				if tc.outcome == protocol.Errored && rep.Class != protocol.PermanentJob {
 					t.Errorf("class %v, want one for the job", rep.Class)
 				}
-				p.verdicts(mapreduce.Accepted, rep)
+				p.verdicts(protocol.Accepted, rep)
 				r.finish()
 			})
 		})

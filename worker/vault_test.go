@@ -11,16 +11,17 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 )
 
 // A vault is the blobs of a fleet in memory.
 type vault struct {
-	part int // bytes of a part; 0 is mapreduce.PartSize
+	part int // bytes of a part; 0 is protocol.PartSize
 	// before, if not nil, is called before each part at a byte of a blob, and before
 	// its end. An error breaks the transfer off.
-	before func(ctx context.Context, q *mapreduce.BlobRequest, at int64) error
+	before func(ctx context.Context, q *protocol.BlobRequest, at int64) error
 
 	mu   sync.Mutex // guards the fields below
 	have map[string][]byte
@@ -28,29 +29,29 @@ type vault struct {
 
 	journals map[mapreduce.UnitID][][]byte // entries of units
 	appends  []string                      // of entries: the unit, the number of the first, and their keys
-	asks     []mapreduce.BlobRequest       // all transfers
+	asks     []protocol.BlobRequest        // all transfers
 }
 
-var _ mapreduce.Blobs = (*vault)(nil)
+var _ protocol.Blobs = (*vault)(nil)
 
 func newVault() *vault {
 	return &vault{have: make(map[string][]byte), put: make(map[string][]byte), journals: make(map[mapreduce.UnitID][][]byte)}
 }
 
 // blobName names a blob of a vault.
-func blobName(kind mapreduce.BlobKind, unit mapreduce.UnitID, attempt int) string {
+func blobName(kind protocol.BlobKind, unit mapreduce.UnitID, attempt int) string {
 	return fmt.Sprint(kind, " of ", unit, " ", attempt)
 }
 
-func nameOf(q *mapreduce.BlobRequest) string { return blobName(q.Blob.Kind, q.Unit, q.Attempt) }
+func nameOf(q *protocol.BlobRequest) string { return blobName(q.Blob.Kind, q.Unit, q.Attempt) }
 
-func (v *vault) asked(q *mapreduce.BlobRequest) {
+func (v *vault) asked(q *protocol.BlobRequest) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asks = append(v.asks, *q)
 }
 
-func (v *vault) step(ctx context.Context, q *mapreduce.BlobRequest, at int64) error {
+func (v *vault) step(ctx context.Context, q *protocol.BlobRequest, at int64) error {
 	if ctx.Err() != nil {
 		return errs.New(errs.Unavailable, "the stream is broken")
 	}
@@ -60,7 +61,7 @@ func (v *vault) step(ctx context.Context, q *mapreduce.BlobRequest, at int64) er
 	return v.before(ctx, q, at)
 }
 
-func (v *vault) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+func (v *vault) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	v.asked(q)
 	if err := v.step(ctx, q, q.Blob.Start); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (v *vault) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func
 	}
 	part := int64(v.part)
 	if part == 0 {
-		part = mapreduce.PartSize
+		part = protocol.PartSize
 	}
 	for at := q.Blob.Start; at < end; {
 		to := min(at+part, end)
@@ -92,9 +93,9 @@ func (v *vault) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func
 	return nil
 }
 
-func (v *vault) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (v *vault) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	v.asked(q)
-	if q.Blob.Kind == mapreduce.BlobJournal {
+	if q.Blob.Kind == protocol.BlobJournal {
 		return v.append(ctx, q, next)
 	}
 	name := nameOf(q)
@@ -110,7 +111,7 @@ func (v *vault) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 		stored := int64(len(v.put[name]))
 		v.mu.Unlock()
 		if errors.Is(err, io.EOF) {
-			return &mapreduce.BlobStored{Length: stored}, nil
+			return &protocol.BlobStored{Length: stored}, nil
 		}
 		if err == nil {
 			err = v.step(ctx, q, stored)
@@ -123,7 +124,7 @@ func (v *vault) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 
 // append adds entries to a journal, as a store does. What goes wrong before the
 // second byte goes wrong before they are stored.
-func (v *vault) append(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (v *vault) append(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	var data []byte
 	for {
 		part, err := next()
@@ -141,10 +142,10 @@ func (v *vault) append(ctx context.Context, q *mapreduce.BlobRequest, next func(
 	if err := v.enterEntries(q, data); err != nil {
 		return nil, err
 	}
-	return &mapreduce.BlobStored{Length: int64(len(data))}, v.step(ctx, q, int64(len(data)))
+	return &protocol.BlobStored{Length: int64(len(data))}, v.step(ctx, q, int64(len(data)))
 }
 
-func (v *vault) enterEntries(q *mapreduce.BlobRequest, data []byte) error {
+func (v *vault) enterEntries(q *protocol.BlobRequest, data []byte) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	entries, err := journal.Split(data)
@@ -184,7 +185,7 @@ func (v *vault) appended() []string {
 }
 
 // again returns the next attempt at a unit, with its journal.
-func (v *vault) again(a mapreduce.Assignment) mapreduce.Assignment {
+func (v *vault) again(a protocol.Assignment) protocol.Assignment {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	a.Attempt++
@@ -196,28 +197,28 @@ func (v *vault) again(a mapreduce.Assignment) mapreduce.Assignment {
 }
 
 // lose forgets what was put by a request.
-func (v *vault) lose(q *mapreduce.BlobRequest) {
+func (v *vault) lose(q *protocol.BlobRequest) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.put, nameOf(q))
 }
 
 // stored returns what was put.
-func (v *vault) stored(kind mapreduce.BlobKind, unit mapreduce.UnitID, attempt int) []byte {
+func (v *vault) stored(kind protocol.BlobKind, unit mapreduce.UnitID, attempt int) []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.put[blobName(kind, unit, attempt)]
 }
 
 // keep lets a blob be got.
-func (v *vault) keep(kind mapreduce.BlobKind, unit mapreduce.UnitID, data []byte) {
+func (v *vault) keep(kind protocol.BlobKind, unit mapreduce.UnitID, data []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.have[blobName(kind, unit, 1)] = data
 }
 
 // starts returns where transfers of a kind began, in order.
-func (v *vault) starts(kind mapreduce.BlobKind) (all []int64) {
+func (v *vault) starts(kind protocol.BlobKind) (all []int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, q := range v.asks {
@@ -229,7 +230,7 @@ func (v *vault) starts(kind mapreduce.BlobKind) (all []int64) {
 }
 
 // encoded returns inputs as a blob has them.
-func encoded(inputs ...mapreduce.Input) (all []byte) {
+func encoded(inputs ...protocol.Input) (all []byte) {
 	for _, in := range inputs {
 		sum := sha256.Sum256(in.Data)
 		h := payload.InputHeader{

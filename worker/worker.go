@@ -22,6 +22,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/apart"
 	"github.com/coditect/mapreduce/worker/batchdesk"
 	"github.com/coditect/mapreduce/worker/observe"
@@ -33,14 +34,14 @@ import (
 // given to Connect ends. After CloseSend, Recv returns what is under way and
 // then io.EOF.
 type Stream interface {
-	Send(*mapreduce.FromWorker) error
-	Recv() (*mapreduce.ToWorker, error)
+	Send(*protocol.FromWorker) error
+	Recv() (*protocol.ToWorker, error)
 	CloseSend() error
 
 	// Blobs carries what is too large for messages, to and from the same
 	// orchestrator. A transfer ends soon after its context does, which is when the
 	// session has left the stream.
-	mapreduce.Blobs
+	protocol.Blobs
 }
 
 // Connect opens a stream to one orchestrator. The stream lives no longer than
@@ -104,8 +105,8 @@ func (c Config) validate() error {
 	if c.Steps == nil || len(c.Steps.Names()) == 0 {
 		return errors.New("worker: Steps: nothing to run units with")
 	}
-	if c.MaxOutput > mapreduce.MaxOutput {
-		return fmt.Errorf("worker: MaxOutput: is %d; orchestrators take at most %d bytes", c.MaxOutput, mapreduce.MaxOutput)
+	if c.MaxOutput > protocol.MaxOutput {
+		return fmt.Errorf("worker: MaxOutput: is %d; orchestrators take at most %d bytes", c.MaxOutput, protocol.MaxOutput)
 	}
 
 	// Zero means the default, so only what is below it is wrong.

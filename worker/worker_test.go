@@ -22,6 +22,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -53,9 +54,9 @@ func TestHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		r := launch(t, p, okay, worker.Config{Session: "s1", Version: "v1", Slots: 3, Prefetch: 2})
-		got := p.accept(mapreduce.Welcome{})
-		want := &mapreduce.FromWorker{Hello: &mapreduce.Hello{
-			Session: "s1", Version: "v1", Slots: 3, Prefetch: 2, Offer: mapreduce.Offer{Providers: []string{"test"}, Dollars: true, Reviews: true, Deadlines: true}, Holding: []mapreduce.Held{},
+		got := p.accept(protocol.Welcome{})
+		want := &protocol.FromWorker{Hello: &protocol.Hello{
+			Session: "s1", Version: "v1", Slots: 3, Prefetch: 2, Offer: mapreduce.Offer{Providers: []string{"test"}, Dollars: true, Reviews: true, Deadlines: true}, Holding: []protocol.Held{},
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("hello (-want +got):\n%s", diff)
@@ -71,14 +72,14 @@ func TestOutcomes(t *testing.T) {
 		run  runFunc
 		spec mapreduce.JobSpec
 		cfg  worker.Config
-		want mapreduce.Report
+		want protocol.Report
 	}{
-		"done": {run: okay, want: mapreduce.Report{Outcome: mapreduce.Done, Output: []byte("ok"), Size: 1, Confidence: 0.5}},
+		"done": {run: okay, want: protocol.Report{Outcome: protocol.Done, Output: []byte("ok"), Size: 1, Confidence: 0.5}},
 		"soft errors": {
 			run: func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
 				return &agent.Result{Confidence: math.NaN(), Size: -1, Errors: []string{"a\x00b\xff"}}, nil
 			},
-			want: mapreduce.Report{Outcome: mapreduce.Done, Errors: []string{"a\uFFFDb\uFFFD"}},
+			want: protocol.Report{Outcome: protocol.Done, Errors: []string{"a\uFFFDb\uFFFD"}},
 		},
 		"money": {
 			run: func(_ context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
@@ -87,8 +88,8 @@ func TestOutcomes(t *testing.T) {
 				calls.Spent(mapreduce.Charge{Model: "a/m", Tier: "flex", CostMicros: 2})
 				return nil, errors.New("broken")
 			},
-			want: mapreduce.Report{
-				Outcome: mapreduce.Errored, Errors: []string{"broken"},
+			want: protocol.Report{
+				Outcome: protocol.Errored, Errors: []string{"broken"},
 				Tokens: mapreduce.Tokens{In: 11, Out: 4}, CostMicros: 10,
 				Charges: []mapreduce.Charge{
 					{Model: "a/m", Tier: "flex", Calls: 1, Tokens: mapreduce.Tokens{In: 10, Out: 3}, CostMicros: 9},
@@ -98,50 +99,50 @@ func TestOutcomes(t *testing.T) {
 		},
 		"retry after": {
 			run:  fails(agent.Retry(errors.New("busy"), time.Minute)),
-			want: mapreduce.Report{Outcome: mapreduce.Errored, RetryAfter: time.Minute, Errors: []string{"busy"}},
+			want: protocol.Report{Outcome: protocol.Errored, RetryAfter: time.Minute, Errors: []string{"busy"}},
 		},
 		"permanent": {
 			run:  fails(agent.Permanent(errors.New("no such language"))),
-			want: mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit, Errors: []string{"no such language"}},
+			want: protocol.Report{Outcome: protocol.Errored, Class: protocol.PermanentUnit, Errors: []string{"no such language"}},
 		},
 		"permanent for the job": {
 			run:  fails(agent.PermanentJob(errors.New("key revoked"))),
-			want: mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.PermanentJob, Errors: []string{"key revoked"}},
+			want: protocol.Report{Outcome: protocol.Errored, Class: protocol.PermanentJob, Errors: []string{"key revoked"}},
 		},
 		"long error": {
 			run:  fails(errors.New(long)),
-			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{long[:1020] + "…"}},
+			want: protocol.Report{Outcome: protocol.Errored, Errors: []string{long[:1020] + "…"}},
 		},
 		"budget refused": {
 			run:  fails(agent.ErrBudget),
-			want: mapreduce.Report{Outcome: mapreduce.Returned, Errors: []string{"token budget refused"}},
+			want: protocol.Report{Outcome: protocol.Returned, Errors: []string{"token budget refused"}},
 		},
 		"neither": {
 			run:  func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) { return nil, nil },
-			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{"agent returned neither a result nor an error"}},
+			want: protocol.Report{Outcome: protocol.Errored, Errors: []string{"agent returned neither a result nor an error"}},
 		},
 		"panic": {
 			run:  func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) { panic("oh\x00no") },
-			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{"agent panicked: oh\uFFFDno"}},
+			want: protocol.Report{Outcome: protocol.Errored, Errors: []string{"agent panicked: oh\uFFFDno"}},
 		},
 		"goexit": {
 			run: func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
 				runtime.Goexit()
 				return nil, nil
 			},
-			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{"agent ended its goroutine instead of returning"}},
+			want: protocol.Report{Outcome: protocol.Errored, Errors: []string{"agent ended its goroutine instead of returning"}},
 		},
 		"unknown provider": {
 			run: okay, spec: mapreduce.JobSpec{Provider: "x"},
-			want: mapreduce.Report{
-				Outcome: mapreduce.Errored, Class: mapreduce.PermanentJob,
+			want: protocol.Report{
+				Outcome: protocol.Errored, Class: protocol.PermanentJob,
 				Errors: []string{`this worker has no provider named "x" (has: test)`},
 			},
 		},
 		"output too large": {
 			run: outputs(11), cfg: worker.Config{MaxOutput: 10},
-			want: mapreduce.Report{
-				Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+			want: protocol.Report{
+				Outcome: protocol.Errored, Class: protocol.PermanentUnit,
 				Errors: []string{"output of 11 bytes; at most 10 are taken"},
 			},
 		},
@@ -150,15 +151,15 @@ func TestOutcomes(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			},
-			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{late}, Elapsed: 10 * time.Minute},
+			want: protocol.Report{Outcome: protocol.Errored, Errors: []string{late}, Elapsed: 10 * time.Minute},
 		},
 		"result after the deadline": {
 			run: func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 				<-ctx.Done()
 				return okay(ctx, task, calls)
 			},
-			want: mapreduce.Report{
-				Outcome: mapreduce.Done, Output: []byte("ok"), Size: 1, Confidence: 0.5, Elapsed: 10 * time.Minute,
+			want: protocol.Report{
+				Outcome: protocol.Done, Output: []byte("ok"), Size: 1, Confidence: 0.5, Elapsed: 10 * time.Minute,
 			},
 		},
 	} {
@@ -183,7 +184,7 @@ func TestOutcomes(t *testing.T) {
 					if diff := cmp.Diff(tc.want, got); diff != "" {
 						t.Errorf("report (-want +got):\n%s", diff)
 					}
-					r.verdicts(mapreduce.Accepted, got)
+					r.verdicts(protocol.Accepted, got)
 					r.finish()
 				})
 			})
@@ -234,7 +235,7 @@ func TestOutputsAreCounted(t *testing.T) {
 				if rep.Size != tt.want {
 					t.Errorf("the output has %d tokens, want %d", rep.Size, tt.want)
 				}
-				r.verdicts(mapreduce.Accepted, rep)
+				r.verdicts(protocol.Accepted, rep)
 				r.finish()
 			})
 		})
@@ -252,7 +253,7 @@ func TestErrorTexts(t *testing.T) {
 			r.assign(spec, unitOf("u"))
 			rep := r.report()
 			got = rep.Errors[0]
-			r.verdicts(mapreduce.Accepted, rep)
+			r.verdicts(protocol.Accepted, rep)
 			r.finish()
 		})
 		if !utf8.ValidString(got) || strings.Contains(got, "\x00") || len(got) > 1024 {
@@ -267,8 +268,8 @@ func TestErrorTexts(t *testing.T) {
 // Outputs that are too large for their report are put before it.
 func TestLargeOutputs(t *testing.T) {
 	for name, n := range map[string]int{
-		"inline":        mapreduce.MaxInline,
-		"a byte more":   mapreduce.MaxInline + 1,
+		"inline":        protocol.MaxInline,
+		"a byte more":   protocol.MaxInline + 1,
 		"several parts": 3<<20 + 5,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,7 +278,7 @@ func TestLargeOutputs(t *testing.T) {
 				r.assign(spec, unitOf("u"))
 				rep := r.report()
 				r.checkOutput(rep, n)
-				r.verdicts(mapreduce.Accepted, rep)
+				r.verdicts(protocol.Accepted, rep)
 				r.finish()
 			})
 		})
@@ -285,12 +286,12 @@ func TestLargeOutputs(t *testing.T) {
 }
 
 // checkOutput checks that a report stands for an output of so many bytes.
-func (r *running) checkOutput(rep mapreduce.Report, n int) {
+func (r *running) checkOutput(rep protocol.Report, n int) {
 	r.t.Helper()
 	want, _ := outputs(n)(nil, nil, nil)
 	got := rep.Output
-	if n > mapreduce.MaxInline {
-		got = r.stored(mapreduce.BlobOutput, rep.Unit, rep.Attempt)
+	if n > protocol.MaxInline {
+		got = r.stored(protocol.BlobOutput, rep.Unit, rep.Attempt)
 		if sum := sha256.Sum256(want.Output); !bytes.Equal(rep.SHA256, sum[:]) || rep.Length != int64(n) || rep.Output != nil {
 			r.t.Errorf("hash or length (%d) is wrong, or the report has the output too", rep.Length)
 		}
@@ -304,11 +305,11 @@ func (r *running) checkOutput(rep mapreduce.Report, n int) {
 // stream if need be, and its report waits.
 func TestOutputsAreResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size = 3*mapreduce.PartSize + 7
+		const size = 3*protocol.PartSize + 7
 		r := start(t, outputs(size), worker.Config{})
 		away := make(chan struct{})
 		broken := 0
-		r.before = func(ctx context.Context, _ *mapreduce.BlobRequest, at int64) error {
+		r.before = func(ctx context.Context, _ *protocol.BlobRequest, at int64) error {
 			if broken++; broken == 2 {
 				r.pipe.cut()
 				<-away
@@ -321,19 +322,19 @@ func TestOutputsAreResumed(t *testing.T) {
 			t.Fatalf("reports before the output is stored: %+v", got.Reports)
 		}
 		close(away)
-		r.accept(mapreduce.Welcome{Epoch: 2})
+		r.accept(protocol.Welcome{Epoch: 2})
 		after(time.Minute)
 		rep := r.report()
 		r.checkOutput(rep, size)
-		if diff := cmp.Diff([]int64{0, 0, 2 * mapreduce.PartSize}, r.starts(mapreduce.BlobOutput)); diff != "" {
+		if diff := cmp.Diff([]int64{0, 0, 2 * protocol.PartSize}, r.starts(protocol.BlobOutput)); diff != "" {
 			t.Errorf("puts began at (-want +got):\n%s", diff)
 		}
 		r.pipe.cut() // what is stored is not put again
-		r.accept(mapreduce.Welcome{Epoch: 3})
-		if again := r.report(); !cmp.Equal(rep, again) || len(r.starts(mapreduce.BlobOutput)) != 3 {
-			t.Errorf("sent again: %+v after %d puts", again, len(r.starts(mapreduce.BlobOutput)))
+		r.accept(protocol.Welcome{Epoch: 3})
+		if again := r.report(); !cmp.Equal(rep, again) || len(r.starts(protocol.BlobOutput)) != 3 {
+			t.Errorf("sent again: %+v after %d puts", again, len(r.starts(protocol.BlobOutput)))
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		r.finish()
 	})
 }
@@ -342,12 +343,12 @@ func TestOutputsAreResumed(t *testing.T) {
 // leaves: what was paid for is handed over before it ends.
 func TestOutputsLeaveSilentConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size, silence = 3*mapreduce.PartSize + 7, 2 * time.Second
+		const size, silence = 3*protocol.PartSize + 7, 2 * time.Second
 		p := newPeer(t)
 		r := launch(t, p, outputs(size), worker.Config{DrainTimeout: 10 * time.Second})
-		p.accept(mapreduce.Welcome{Epoch: 1, Silence: silence})
+		p.accept(protocol.Welcome{Epoch: 1, Silence: silence})
 		var parts atomic.Int64
-		r.before = func(ctx context.Context, _ *mapreduce.BlobRequest, _ int64) error {
+		r.before = func(ctx context.Context, _ *protocol.BlobRequest, _ int64) error {
 			if parts.Add(1) == 2 { // nothing comes of it, and nobody says so
 				<-ctx.Done()
 				return errs.New(errs.Cancelled, "%w", context.Cause(ctx))
@@ -359,11 +360,11 @@ func TestOutputsLeaveSilentConnections(t *testing.T) {
 		r.stop()
 
 		after(silence)
-		r.accept(mapreduce.Welcome{Epoch: 2, Silence: silence})
+		r.accept(protocol.Welcome{Epoch: 2, Silence: silence})
 		after(time.Second)
 		rep := r.report()
 		r.checkOutput(rep, size)
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		r.finish()
 	})
 }
@@ -374,28 +375,28 @@ func TestOutputsLeaveSilentConnections(t *testing.T) {
 func TestOutputsAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error
-		want  mapreduce.Outcome
-		class mapreduce.FailureClass
+		want  protocol.Outcome
+		class protocol.FailureClass
 	}{
-		"for good":             {errs.Field("blob.size_bytes", "is too much"), mapreduce.Errored, mapreduce.Retryable},
-		"the attempt is over":  {errs.New(errs.Precondition, "does not hold"), mapreduce.Done, 0},
-		"the store is damaged": {errs.New(errs.DataLoss, "is too much damaged"), mapreduce.Errored, mapreduce.PermanentUnit},
-		"again and again":      {errs.New(errs.Internal, "input/output error: is too much"), mapreduce.Errored, mapreduce.PermanentUnit},
+		"for good":             {errs.Field("blob.size_bytes", "is too much"), protocol.Errored, protocol.Retryable},
+		"the attempt is over":  {errs.New(errs.Precondition, "does not hold"), protocol.Done, 0},
+		"the store is damaged": {errs.New(errs.DataLoss, "is too much damaged"), protocol.Errored, protocol.PermanentUnit},
+		"again and again":      {errs.New(errs.Internal, "input/output error: is too much"), protocol.Errored, protocol.PermanentUnit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := start(t, outputs(mapreduce.MaxInline+1), worker.Config{})
-				r.before = func(_ context.Context, q *mapreduce.BlobRequest, _ int64) error {
+				r := start(t, outputs(protocol.MaxInline+1), worker.Config{})
+				r.before = func(_ context.Context, q *protocol.BlobRequest, _ int64) error {
 					r.lose(q)
 					return tt.err
 				}
 				r.assign(spec, unitOf("u"))
 				after(time.Minute)
 				rep := r.report()
-				if rep.Outcome != tt.want || rep.Class != tt.class || tt.want == mapreduce.Errored && !strings.Contains(rep.Errors[0], "is too much") {
+				if rep.Outcome != tt.want || rep.Class != tt.class || tt.want == protocol.Errored && !strings.Contains(rep.Errors[0], "is too much") {
 					t.Errorf("report = %+v", rep)
 				}
-				r.verdicts(mapreduce.Stale, rep)
+				r.verdicts(protocol.Stale, rep)
 				r.finish()
 			})
 		})
@@ -430,7 +431,7 @@ func TestSlots(t *testing.T) {
 					return &agent.Result{}, nil
 				}
 				r := start(t, run, worker.Config{Slots: tc.slots, Prefetch: 4})
-				var as []mapreduce.Assignment
+				var as []protocol.Assignment
 				for i, id := range strings.Split("ABCD", "") {
 					a := unitOf(mapreduce.UnitID(id))
 					a.Index, a.Alone = int64(i), strings.Contains(tc.alone, id)
@@ -438,7 +439,7 @@ func TestSlots(t *testing.T) {
 				}
 				r.assign(spec, as...)
 				after(10 * time.Second)
-				r.verdicts(mapreduce.Accepted, r.take().Reports...)
+				r.verdicts(protocol.Accepted, r.take().Reports...)
 				r.finish()
 				close(log)
 				var got strings.Builder
@@ -463,18 +464,18 @@ func TestStartedBeforeRetry(t *testing.T) {
 		}
 		p := newPeer(t)
 		r := launch(t, p, run, worker.Config{})
-		p.accept(mapreduce.Welcome{})
+		p.accept(protocol.Welcome{})
 		a := unitOf("u")
 		a.Attempt = 2
 		r.assign(spec, a)
-		want := []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 2, Running: true}}
+		want := []protocol.Held{{Job: jobID, Unit: "u", Attempt: 2, Running: true}}
 		if diff := cmp.Diff(want, r.take().Started); diff != "" {
 			t.Errorf("started (-want +got):\n%s", diff)
 		}
 		if began.IsZero() {
 			t.Error("the attempt did not begin though its start was told")
 		}
-		r.send(&mapreduce.ToWorker{Cancel: want})
+		r.send(&protocol.ToWorker{Cancel: want})
 		r.finish()
 	})
 }
@@ -496,9 +497,9 @@ func TestRetryWaitsForItsAnnouncement(t *testing.T) {
 		}
 		a := unitOf("u")
 		a.Attempt = 2
-		p.send(&mapreduce.ToWorker{
-			Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}},
-			Assignments: []mapreduce.Assignment{a},
+		p.send(&protocol.ToWorker{
+			Welcome: &protocol.Welcome{}, Jobs: []protocol.JobInfo{{Job: jobID, Spec: spec}},
+			Assignments: []protocol.Assignment{a},
 		})
 		after(300 * time.Millisecond) // nobody reads what the worker sends
 		select {
@@ -511,7 +512,7 @@ func TestRetryWaitsForItsAnnouncement(t *testing.T) {
 		if d := <-began; d != 300*time.Millisecond {
 			t.Errorf("began after %v; want 300ms, when its start was told", d)
 		}
-		p.verdicts(mapreduce.Accepted, rep)
+		p.verdicts(protocol.Accepted, rep)
 		r.finish()
 	})
 }
@@ -531,11 +532,11 @@ func TestCancelBeforeStart(t *testing.T) {
 		}
 		a := unitOf("u")
 		a.Attempt = 2
-		p.send(&mapreduce.ToWorker{
-			Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}},
-			Assignments: []mapreduce.Assignment{a},
+		p.send(&protocol.ToWorker{
+			Welcome: &protocol.Welcome{}, Jobs: []protocol.JobInfo{{Job: jobID, Spec: spec}},
+			Assignments: []protocol.Assignment{a},
 		})
-		p.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 2}}})
+		p.send(&protocol.ToWorker{Cancel: []protocol.Held{{Job: jobID, Unit: "u", Attempt: 2}}})
 		synctest.Wait()
 		if st := r.worker.Stats(); st.Running+st.Held != 0 {
 			t.Errorf("stats = %+v; want nothing held", st)
@@ -567,11 +568,11 @@ func TestAbandonedAttempt(t *testing.T) {
 		}
 		after(time.Second)
 		got := r.take().Reports
-		want := []mapreduce.Report{
-			{Job: jobID, Unit: "stuck", Attempt: 1, Outcome: mapreduce.Errored, Errors: []string{"deadline exceeded after 1m0s"}},
-			{Job: jobID, Unit: "next", Attempt: 1, Outcome: mapreduce.Done},
+		want := []protocol.Report{
+			{Job: jobID, Unit: "stuck", Attempt: 1, Outcome: protocol.Errored, Errors: []string{"deadline exceeded after 1m0s"}},
+			{Job: jobID, Unit: "next", Attempt: 1, Outcome: protocol.Done},
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(mapreduce.Report{}, "Elapsed")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(protocol.Report{}, "Elapsed")); diff != "" {
 			t.Errorf("reports (-want +got):\n%s", diff)
 		}
 		if n := r.worker.Stats().Abandoned; n != 1 {
@@ -584,7 +585,7 @@ func TestAbandonedAttempt(t *testing.T) {
 		if n := r.worker.Stats().Abandoned; n != 0 {
 			t.Errorf("abandoned = %d after it returned; want 0", n)
 		}
-		r.verdicts(mapreduce.Accepted, got...)
+		r.verdicts(protocol.Accepted, got...)
 		r.finish()
 	})
 }
@@ -602,7 +603,7 @@ func TestNoUnitStopsAWorker(t *testing.T) {
 			return &agent.Result{}, nil
 		}
 		r := start(t, run, worker.Config{Slots: 2, Prefetch: 8})
-		var as []mapreduce.Assignment
+		var as []protocol.Assignment
 		for i := range 6 {
 			u := unitOf(mapreduce.UnitID("stuck " + strconv.Itoa(i)))
 			u.Timeout = time.Minute
@@ -614,15 +615,15 @@ func TestNoUnitStopsAWorker(t *testing.T) {
 		if got.Drain {
 			t.Error("the worker stops taking units")
 		}
-		outcomes := map[mapreduce.Outcome]int{}
+		outcomes := map[protocol.Outcome]int{}
 		for _, report := range got.Reports {
 			outcomes[report.Outcome]++
 		}
-		if diff := cmp.Diff(map[mapreduce.Outcome]int{mapreduce.Errored: 6, mapreduce.Done: 1}, outcomes); diff != "" {
+		if diff := cmp.Diff(map[protocol.Outcome]int{protocol.Errored: 6, protocol.Done: 1}, outcomes); diff != "" {
 			t.Errorf("outcomes of six stuck units and one more (-want +got):\n%s", diff)
 		}
 		close(release)
-		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.verdicts(protocol.Accepted, got.Reports...)
 		r.finish()
 	})
 }
@@ -630,11 +631,11 @@ func TestNoUnitStopsAWorker(t *testing.T) {
 func TestCancel(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spent int64
-		want  []mapreduce.Report
+		want  []protocol.Report
 	}{
 		"nothing spent": {0, nil},
-		"tokens spent": {5, []mapreduce.Report{{
-			Job: jobID, Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Tokens: mapreduce.Tokens{In: 5},
+		"tokens spent": {5, []protocol.Report{{
+			Job: jobID, Unit: "u", Attempt: 1, Outcome: protocol.Returned, Tokens: mapreduce.Tokens{In: 5},
 			Errors: []string{"cancelled by the orchestrator"}, Elapsed: time.Second,
 		}}},
 	} {
@@ -649,7 +650,7 @@ func TestCancel(t *testing.T) {
 				r.assign(spec, unitOf("u"), unitOf("waiting"))
 				after(time.Second)
 				r.take()
-				r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{
+				r.send(&protocol.ToWorker{Cancel: []protocol.Held{
 					{Job: jobID, Unit: "u", Attempt: 1}, {Job: jobID, Unit: "waiting", Attempt: 1},
 				}})
 				got := r.take()
@@ -670,17 +671,17 @@ func TestVerdicts(t *testing.T) {
 		r := start(t, okay, worker.Config{})
 		r.assign(spec, unitOf("a"), unitOf("b"), unitOf("c"), unitOf("d"))
 		got := r.take().Reports
-		r.verdicts(mapreduce.Accepted, got[0])
-		r.verdicts(mapreduce.Stale, got[1])
-		r.verdicts(mapreduce.Gone, got[2])
-		r.verdicts(mapreduce.Accepted, got[0]) // again
-		r.verdicts(mapreduce.VerdictUnknown, got[3])
+		r.verdicts(protocol.Accepted, got[0])
+		r.verdicts(protocol.Stale, got[1])
+		r.verdicts(protocol.Gone, got[2])
+		r.verdicts(protocol.Accepted, got[0]) // again
+		r.verdicts(protocol.VerdictUnknown, got[3])
 		synctest.Wait()
 		st := r.worker.Stats()
 		if st.Accepted != 1 || st.Refused != 2 || st.Unknown != 2 || st.Held != 1 {
 			t.Errorf("stats = %+v; want 1 accepted, 2 refused, 2 unknown, 1 held", st)
 		}
-		r.verdicts(mapreduce.Accepted, got[3])
+		r.verdicts(protocol.Accepted, got[3])
 		r.finish()
 	})
 }
@@ -710,7 +711,7 @@ func TestDuplicates(t *testing.T) {
 		if st := r.worker.Stats(); st.Duplicates != 3 || st.Held != 1 || len(got) != 0 {
 			t.Errorf("stats = %+v, reports = %+v; want 3 duplicates, 1 held, no report", st, got)
 		}
-		r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 3}}})
+		r.send(&protocol.ToWorker{Cancel: []protocol.Held{{Job: jobID, Unit: "u", Attempt: 3}}})
 		r.finish()
 	})
 }
@@ -723,20 +724,20 @@ func TestHandsBackWhatItCannotTake(t *testing.T) {
 			return &agent.Result{}, nil
 		}
 		r := start(t, run, worker.Config{Slots: 1})
-		r.send(&mapreduce.ToWorker{Assignments: []mapreduce.Assignment{unitOf("unknown job")}})
+		r.send(&protocol.ToWorker{Assignments: []protocol.Assignment{unitOf("unknown job")}})
 		rep := r.report()
-		if rep.Outcome != mapreduce.Returned {
+		if rep.Outcome != protocol.Returned {
 			t.Errorf("report = %+v; want it handed back", rep)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		r.assign(spec, unitOf("a"), unitOf("b"), unitOf("c"))
 		rep = r.report()
-		if rep.Outcome != mapreduce.Returned || rep.Unit != "c" {
+		if rep.Outcome != protocol.Returned || rep.Unit != "c" {
 			t.Errorf("report = %+v; want c handed back", rep)
 		}
-		r.verdicts(mapreduce.Accepted, rep)
+		r.verdicts(protocol.Accepted, rep)
 		close(block)
-		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.verdicts(protocol.Accepted, r.take().Reports...)
 		r.finish()
 	})
 }

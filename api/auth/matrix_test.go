@@ -27,6 +27,7 @@ import (
 	"github.com/coditect/mapreduce/api/auth/oidc/oidctest"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/api/transport"
@@ -126,7 +127,7 @@ type house struct {
 }
 
 // serve serves a service under a policy until the test ends.
-func (l *laboratory) serve(name, policy string, service mapreduce.Service, fleet mapreduce.Fleet) *house {
+func (l *laboratory) serve(name, policy string, service mapreduce.Service, fleet protocol.Fleet) *house {
 	l.t.Helper()
 	h := &house{lab: l, policy: name + ".yaml"}
 	l.write(h.policy, policy)
@@ -237,19 +238,19 @@ func (h *house) dial(t testing.TB, way string) *grpc.ClientConn {
 // demand is that of two tenants.
 type demand struct{}
 
-func (demand) Demand(context.Context, mapreduce.Principal) ([]mapreduce.Demand, error) {
-	return []mapreduce.Demand{{Tenant: "a", Units: 1}, {Tenant: "b", Units: 2}}, nil
+func (demand) Demand(context.Context, mapreduce.Principal) ([]protocol.Demand, error) {
+	return []protocol.Demand{{Tenant: "a", Units: 1}, {Tenant: "b", Units: 2}}, nil
 }
 
 // A fleet lets workers in and says nothing to them.
-type fleet struct{ mapreduce.Fleet }
+type fleet struct{ protocol.Fleet }
 
-func (fleet) Work(context.Context, mapreduce.WorkStream) error { return nil }
+func (fleet) Work(context.Context, protocol.WorkStream) error { return nil }
 
-func (fleet) GetBlob(context.Context, *mapreduce.BlobRequest, func([]byte) error) error { return nil }
+func (fleet) GetBlob(context.Context, *protocol.BlobRequest, func([]byte) error) error { return nil }
 
-func (fleet) PutBlob(context.Context, *mapreduce.BlobRequest, func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	return &mapreduce.BlobStored{}, nil
+func (fleet) PutBlob(context.Context, *protocol.BlobRequest, func() ([]byte, error)) (*protocol.BlobStored, error) {
+	return &protocol.BlobStored{}, nil
 }
 
 // tenants are those of the two jobs that the rules know.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 )
 
@@ -35,8 +36,8 @@ func BenchmarkWork(b *testing.B) {
 // grind reports every unit that stream brings as done, and returns how many got
 // their verdict.
 func grind(b *testing.B, stream interface {
-	Send(*mapreduce.FromWorker) error
-	Recv() (*mapreduce.ToWorker, error)
+	Send(*protocol.FromWorker) error
+	Recv() (*protocol.ToWorker, error)
 	CloseSend() error
 },
 ) (verdicts int) {
@@ -53,7 +54,7 @@ func grind(b *testing.B, stream interface {
 		if m.Goodbye {
 			err = stream.CloseSend()
 		} else if len(m.Assignments) > 0 {
-			err = stream.Send(&mapreduce.FromWorker{Reports: reports(m.Assignments)})
+			err = stream.Send(&protocol.FromWorker{Reports: reports(m.Assignments)})
 		}
 		if err != nil {
 			b.Error(err)
@@ -62,11 +63,11 @@ func grind(b *testing.B, stream interface {
 	}
 }
 
-func reports(done []mapreduce.Assignment) []mapreduce.Report {
-	all := make([]mapreduce.Report, len(done))
+func reports(done []protocol.Assignment) []protocol.Report {
+	all := make([]protocol.Report, len(done))
 	for i, a := range done {
-		all[i] = mapreduce.Report{
-			Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: mapreduce.Done,
+		all[i] = protocol.Report{
+			Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: protocol.Done,
 			Output: a.Text.Content[:300], SHA256: a.Text.Content[:32], Length: 300,
 			Tokens: mapreduce.Tokens{In: 250, Out: 80}, Calls: 1, Confidence: 0.9, Elapsed: 1234567,
 		}
@@ -77,9 +78,9 @@ func reports(done []mapreduce.Assignment) []mapreduce.Report {
 // A mill is a fleet that hands out the same batch again and again, a few batches
 // ahead of the reports.
 type mill struct {
-	mapreduce.Blobs // nil: its units are small
-	units           int
-	batch           []mapreduce.Assignment
+	protocol.Blobs // nil: its units are small
+	units          int
+	batch          []protocol.Assignment
 }
 
 const ahead = 8 // batches
@@ -92,18 +93,18 @@ func newMill(units, batch int) *mill {
 	return m
 }
 
-func (f *mill) Work(_ context.Context, stream mapreduce.WorkStream) error {
+func (f *mill) Work(_ context.Context, stream protocol.WorkStream) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{Drop: first.Hello.Holding}}); err != nil {
+	if err := stream.Send(&protocol.ToWorker{Welcome: &protocol.Welcome{Drop: first.Hello.Holding}}); err != nil {
 		return err
 	}
 	out := 0
 	for done := 0; done < f.units; {
 		for ; out < f.units && out-done < ahead*len(f.batch); out += len(f.batch) {
-			if err := stream.Send(&mapreduce.ToWorker{Assignments: f.batch}); err != nil {
+			if err := stream.Send(&protocol.ToWorker{Assignments: f.batch}); err != nil {
 				return err
 			}
 		}
@@ -111,16 +112,16 @@ func (f *mill) Work(_ context.Context, stream mapreduce.WorkStream) error {
 		if err != nil {
 			return err
 		}
-		verdicts := make([]mapreduce.VerdictOn, len(m.Reports))
+		verdicts := make([]protocol.VerdictOn, len(m.Reports))
 		for i, r := range m.Reports {
-			verdicts[i] = mapreduce.VerdictOn{Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Accepted}
+			verdicts[i] = protocol.VerdictOn{Held: protocol.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: protocol.Accepted}
 		}
-		if err := stream.Send(&mapreduce.ToWorker{Verdicts: verdicts}); err != nil {
+		if err := stream.Send(&protocol.ToWorker{Verdicts: verdicts}); err != nil {
 			return err
 		}
 		done += len(m.Reports)
 	}
-	if err := stream.Send(&mapreduce.ToWorker{Goodbye: true}); err != nil {
+	if err := stream.Send(&protocol.ToWorker{Goodbye: true}); err != nil {
 		return err
 	}
 	_, err = stream.Recv()

@@ -6,23 +6,23 @@ import (
 	"io"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
 	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-var _ mapreduce.Blobs = blobs{}
+var _ protocol.Blobs = blobs{}
 
 // blobs transfers blobs over streams of their own.
 type blobs struct {
 	workers pb.WorkerServiceClient
 }
 
-// GetBlob implements mapreduce.Blobs. No more is under way than the stream has
+// GetBlob implements protocol.Blobs. No more is under way than the stream has
 // room for: a take that is slow slows the orchestrator down.
-func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(part []byte) error) error {
+func (b blobs) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func(part []byte) error) error {
 	// The stream ends with this call, also if take fails.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,8 +60,8 @@ func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(
 	}
 }
 
-// PutBlob implements mapreduce.Blobs.
-func (b blobs) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+// PutBlob implements protocol.Blobs.
+func (b blobs) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 

@@ -17,20 +17,21 @@ import (
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 )
 
 // blobOf is a request for a blob of a unit.
-func blobOf(unit mapreduce.UnitID, start, end int64) *mapreduce.BlobRequest {
-	return &mapreduce.BlobRequest{
-		Session: "s1", Held: mapreduce.Held{Job: someJob, Unit: unit, Attempt: 1},
-		Blob: mapreduce.Blob{Kind: mapreduce.BlobText, Start: start, End: end},
+func blobOf(unit mapreduce.UnitID, start, end int64) *protocol.BlobRequest {
+	return &protocol.BlobRequest{
+		Session: "s1", Held: protocol.Held{Job: someJob, Unit: unit, Attempt: 1},
+		Blob: protocol.Blob{Kind: protocol.BlobText, Start: start, End: end},
 	}
 }
 
 // got returns what a client gets.
-func got(ctx context.Context, c mapreduce.Blobs, q *mapreduce.BlobRequest) (all []byte, most int, err error) {
+func got(ctx context.Context, c protocol.Blobs, q *protocol.BlobRequest) (all []byte, most int, err error) {
 	err = c.GetBlob(ctx, q, func(part []byte) error {
 		all, most = append(all, part...), max(most, len(part))
 		return nil
@@ -73,7 +74,7 @@ func TestBlobs(t *testing.T) {
 			{"empty", "empty", 0, 0, nil},
 		} {
 			data, most, err := got(t.Context(), stream, blobOf(tt.unit, tt.start, tt.end))
-			if err != nil || !bytes.Equal(data, tt.want) || most > mapreduce.PartSize {
+			if err != nil || !bytes.Equal(data, tt.want) || most > protocol.PartSize {
 				t.Errorf("%s: %d bytes in parts of up to %d, %v; want %d bytes", tt.name, len(data), most, err, len(tt.want))
 			}
 		}
@@ -89,7 +90,7 @@ func TestBlobs(t *testing.T) {
 		}
 
 		q := blobOf("large", 100, 0)
-		q.Blob.Kind = mapreduce.BlobOutput
+		q.Blob.Kind = protocol.BlobOutput
 		stored, err := stream.PutBlob(t.Context(), q, pieces(content[100:], 300_000))
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +98,7 @@ func TestBlobs(t *testing.T) {
 		var all []byte
 		for len(put) > 0 {
 			part := <-put
-			if len(part) > mapreduce.PartSize {
+			if len(part) > protocol.PartSize {
 				t.Errorf("a part of %d bytes came", len(part))
 			}
 			all = append(all, part...)
@@ -122,9 +123,9 @@ type wellspring struct {
 	ended atomic.Int64 // transfers
 }
 
-func (w *wellspring) GetBlob(_ context.Context, _ *mapreduce.BlobRequest, take func([]byte) error) error {
+func (w *wellspring) GetBlob(_ context.Context, _ *protocol.BlobRequest, take func([]byte) error) error {
 	defer w.ended.Add(1)
-	part := make([]byte, mapreduce.PartSize)
+	part := make([]byte, protocol.PartSize)
 	for {
 		if err := take(part); err != nil {
 			return err
@@ -154,7 +155,7 @@ func TestBlobsThatNobodyReads(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if given := fleet.given.Load(); given == 0 || given > transfers*(window+2*mapreduce.PartSize) {
+		if given := fleet.given.Load(); given == 0 || given > transfers*(window+2*protocol.PartSize) {
 			t.Errorf("%d KiB were handed out to %d transfers that nobody reads", given>>10, transfers)
 		}
 		<-time.After(2 * time.Minute)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/codec"
 	"github.com/coditect/mapreduce/api/wire/fault"
@@ -197,17 +198,17 @@ type WorkerStream interface {
 	// Send sends a message, as several if it is large; it waits while the
 	// orchestrator is slow to read. io.EOF means that the stream has ended, and
 	// that Recv says why.
-	Send(*mapreduce.FromWorker) error
+	Send(*protocol.FromWorker) error
 
 	// Recv returns the orchestrator's next message, or io.EOF when the
 	// orchestrator has ended the stream in order.
-	Recv() (*mapreduce.ToWorker, error)
+	Recv() (*protocol.ToWorker, error)
 
 	// CloseSend says that the worker is done; the orchestrator ends the stream.
 	CloseSend() error
 
 	// Blobs carries the session's blobs, to and from the same orchestrator.
-	mapreduce.Blobs
+	protocol.Blobs
 }
 
 // Connect begins a stream for a worker's session.
@@ -234,7 +235,7 @@ type workerStream struct {
 	address string // of this end, for the greeting
 }
 
-func (s workerStream) Send(m *mapreduce.FromWorker) error {
+func (s workerStream) Send(m *protocol.FromWorker) error {
 	if m.Hello != nil {
 		greeting, hello := *m, *m.Hello // which are the caller's
 		hello.Address = s.address
@@ -250,7 +251,7 @@ func (s workerStream) Send(m *mapreduce.FromWorker) error {
 	return nil
 }
 
-func (s workerStream) Recv() (*mapreduce.ToWorker, error) {
+func (s workerStream) Recv() (*protocol.ToWorker, error) {
 	p, err := s.stream.Recv()
 	if err != nil {
 		return nil, fault.Error(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/api/transport"
@@ -89,7 +90,7 @@ func stop(s *server.Server) {
 	s.Shutdown(ctx)
 }
 
-func newServer(t testing.TB, service mapreduce.Service, fleet mapreduce.Fleet, config server.Config) *server.Server {
+func newServer(t testing.TB, service mapreduce.Service, fleet protocol.Fleet, config server.Config) *server.Server {
 	t.Helper()
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -103,7 +104,7 @@ func newServer(t testing.TB, service mapreduce.Service, fleet mapreduce.Fleet, c
 }
 
 // overEveryEdge runs a test on a service through every edge.
-func overEveryEdge(t *testing.T, service func() mapreduce.Service, fleet mapreduce.Fleet, test func(*testing.T, *client.Client)) {
+func overEveryEdge(t *testing.T, service func() mapreduce.Service, fleet protocol.Fleet, test func(*testing.T, *client.Client)) {
 	t.Helper()
 	for _, e := range edges {
 		t.Run(e.name, func(t *testing.T) {

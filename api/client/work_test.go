@@ -16,13 +16,14 @@ import (
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 )
 
-var hello = &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+var hello = &protocol.FromWorker{Hello: &protocol.Hello{
 	Session: "s1", Version: "v0", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"rules"}},
-	Holding: []mapreduce.Held{{Job: someJob, Unit: "a", Attempt: 2, Running: true}},
+	Holding: []protocol.Held{{Job: someJob, Unit: "a", Attempt: 2, Running: true}},
 }}
 
 // begin connects and says hello.
@@ -45,27 +46,27 @@ func begin(ctx context.Context, t testing.TB, c *client.Client) client.WorkerStr
 	return stream
 }
 
-func assignment(unit mapreduce.UnitID, content []byte) mapreduce.Assignment {
-	return mapreduce.Assignment{
+func assignment(unit mapreduce.UnitID, content []byte) protocol.Assignment {
+	return protocol.Assignment{
 		Job: someJob, Unit: unit, Attempt: 1, Kind: mapreduce.KindMap,
-		Text: &mapreduce.Text{Document: "d", Content: content, CoreEnd: len(content), Chunks: 1},
+		Text: &protocol.Text{Document: "d", Content: content, CoreEnd: len(content), Chunks: 1},
 	}
 }
 
 func TestSession(t *testing.T) {
-	sent := &mapreduce.ToWorker{
-		Jobs:        []mapreduce.JobInfo{{Job: someJob, Spec: mapreduce.JobSpec{Schema: []byte("{}")}}},
-		Assignments: []mapreduce.Assignment{assignment("a", []byte("alpha"))},
+	sent := &protocol.ToWorker{
+		Jobs:        []protocol.JobInfo{{Job: someJob, Spec: mapreduce.JobSpec{Schema: []byte("{}")}}},
+		Assignments: []protocol.Assignment{assignment("a", []byte("alpha"))},
 	}
-	received := make(chan *mapreduce.FromWorker, 1)
-	fleet := &servertest.Fleet{Messages: []*mapreduce.ToWorker{sent}, Received: received}
+	received := make(chan *protocol.FromWorker, 1)
+	fleet := &servertest.Fleet{Messages: []*protocol.ToWorker{sent}, Received: received}
 	overEveryEdge(t, memory, fleet, func(t *testing.T, c *client.Client) {
 		stream := begin(t.Context(), t, c)
 		got, err := stream.Recv()
 		if diff := cmp.Diff(sent, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			t.Errorf("%v; sent (-), got (+):\n%s", err, diff)
 		}
-		report := &mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: someJob, Unit: "a", Attempt: 1, Outcome: mapreduce.Done, Output: []byte("x")}}}
+		report := &protocol.FromWorker{Reports: []protocol.Report{{Job: someJob, Unit: "a", Attempt: 1, Outcome: protocol.Done, Output: []byte("x")}}}
 		if err := stream.Send(report); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestSession(t *testing.T) {
 			t.Errorf("report sent (-), received (+):\n%s", diff)
 		}
 		got, err = stream.Recv()
-		if err != nil || len(got.Verdicts) != 1 || got.Verdicts[0].Verdict != mapreduce.Accepted {
+		if err != nil || len(got.Verdicts) != 1 || got.Verdicts[0].Verdict != protocol.Accepted {
 			t.Errorf("got %+v and %v, want a verdict", got, err)
 		}
 		if err := stream.CloseSend(); err != nil {
@@ -90,17 +91,17 @@ func TestSession(t *testing.T) {
 func TestLargeSessionMessages(t *testing.T) {
 	const parts, size = 12, 6_400_000
 	content := make([]byte, size)
-	var assignments []mapreduce.Assignment
-	reports := make([]mapreduce.Report, 200)
+	var assignments []protocol.Assignment
+	reports := make([]protocol.Report, 200)
 	for i := range parts {
 		assignments = append(assignments, assignment(mapreduce.UnitID(fmt.Sprint(i)), content))
 	}
 	for i := range reports {
-		reports[i] = mapreduce.Report{Job: someJob, Unit: "a", Attempt: i, Outcome: mapreduce.Done, Output: content[:64<<10]}
+		reports[i] = protocol.Report{Job: someJob, Unit: "a", Attempt: i, Outcome: protocol.Done, Output: content[:64<<10]}
 	}
-	received := make(chan *mapreduce.FromWorker, len(reports))
+	received := make(chan *protocol.FromWorker, len(reports))
 	fleet := &servertest.Fleet{
-		Messages: []*mapreduce.ToWorker{{Assignments: assignments, Goodbye: true}},
+		Messages: []*protocol.ToWorker{{Assignments: assignments, Goodbye: true}},
 		Received: received,
 	}
 	c := inProcess(t, newServer(t, memory(), fleet, server.Config{}))
@@ -124,7 +125,7 @@ func TestLargeSessionMessages(t *testing.T) {
 		t.Errorf("goodbye came after %d assignments", next)
 	}
 
-	if err := stream.Send(&mapreduce.FromWorker{Reports: reports, Drain: true}); err != nil {
+	if err := stream.Send(&protocol.FromWorker{Reports: reports, Drain: true}); err != nil {
 		t.Fatal(err)
 	}
 	next = 0
@@ -150,7 +151,7 @@ func TestSessionErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := stream.Send(&mapreduce.FromWorker{Drain: true}); err != nil {
+			if err := stream.Send(&protocol.FromWorker{Drain: true}); err != nil {
 				t.Fatal(err)
 			}
 			_, err = stream.Recv()
@@ -158,13 +159,13 @@ func TestSessionErrors(t *testing.T) {
 		})
 		t.Run("refused by the wire", func(t *testing.T) {
 			stream := begin(t.Context(), t, c)
-			if err := stream.Send(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: someJob, Unit: "a"}}}); err != nil {
+			if err := stream.Send(&protocol.FromWorker{Reports: []protocol.Report{{Job: someJob, Unit: "a"}}}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := stream.Recv()
 			wantField(t, err, "reports[0].outcome")
 			for err = nil; err == nil; {
-				err = stream.Send(&mapreduce.FromWorker{Drain: true})
+				err = stream.Send(&protocol.FromWorker{Drain: true})
 			}
 			if !errors.Is(err, io.EOF) {
 				t.Errorf("sending on an ended stream gave %v, want io.EOF", err)
@@ -188,7 +189,7 @@ func TestSlowWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const messages, size = 200, 1 << 20
 		var sent atomic.Int64
-		fleet := counting{total: messages, message: &mapreduce.ToWorker{Assignments: []mapreduce.Assignment{assignment("a", make([]byte, size))}}, sent: &sent}
+		fleet := counting{total: messages, message: &protocol.ToWorker{Assignments: []protocol.Assignment{assignment("a", make([]byte, size))}}, sent: &sent}
 		c := inProcess(t, newServer(t, memory(), fleet, server.Config{}))
 		stream := begin(t.Context(), t, c)
 
@@ -209,18 +210,18 @@ func TestSlowWorker(t *testing.T) {
 
 // A counting fleet sends the same message many times.
 type counting struct {
-	mapreduce.Blobs // nil: no test asks for one
-	total           int
-	message         *mapreduce.ToWorker
-	sent            *atomic.Int64
+	protocol.Blobs // nil: no test asks for one
+	total          int
+	message        *protocol.ToWorker
+	sent           *atomic.Int64
 }
 
-func (f counting) Work(_ context.Context, stream mapreduce.WorkStream) error {
+func (f counting) Work(_ context.Context, stream protocol.WorkStream) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{Drop: first.Hello.Holding}}); err != nil {
+	if err := stream.Send(&protocol.ToWorker{Welcome: &protocol.Welcome{Drop: first.Hello.Holding}}); err != nil {
 		return err
 	}
 	for range f.total {

@@ -1,4 +1,4 @@
-// Package clock waits. It imports nothing of the project, and no store or model
+// Package clock waits, and reads the times that people write. No store or model
 // is behind it, so both sides may use it.
 package clock
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 )
 
 // A Charge is what calls of one model in one tier took.
@@ -119,7 +120,7 @@ func ParseCostDimensions(texts []string) ([]CostDimension, error) {
 		key, isLabel := d.Label()
 		switch {
 		case isLabel:
-			if err := checkLabel(key, ""); err != nil {
+			if err := label.Check(key, ""); err != nil {
 				return nil, err
 			}
 		case !slices.Contains([]CostDimension{ByDay, ByMonth, ByTenant, ByModel, ByTier}, d):
@@ -138,10 +139,10 @@ func ParseCostDimensions(texts []string) ([]CostDimension, error) {
 type CostQuery struct {
 	Tenant TenantID // empty means all
 	Since  time.Time
-	Until  time.Time     // a day that is counted too; of both, the zero time sets no bound
-	Labels []LabelFilter // all of which a job must have
-	Models []string      // any of them, "provider/model"; none means all
-	Tiers  []string      // any of them; none means all
+	Until  time.Time      // a day that is counted too; of both, the zero time sets no bound
+	Labels []label.Filter // all of which a job must have
+	Models []string       // any of them, "provider/model"; none means all
+	Tiers  []string       // any of them; none means all
 	By     []CostDimension
 }
 

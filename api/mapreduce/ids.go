@@ -1,8 +1,8 @@
 // Package mapreduce is the vocabulary of the service: identifiers, states and
-// their legal transitions, the records that users see, and the two interfaces
-// Service (what clients ask) and Fleet (what workers talk to). It says what
-// things are, not how they are done, and imports nothing of the project but the
-// error kinds.
+// their legal transitions, the records that users see, and the interface Service,
+// what clients ask. It says what things are, not how they are done, and imports
+// nothing of the project but the error kinds and labels. What workers and servers say
+// to each other is package protocol.
 package mapreduce
 
 import (

@@ -134,7 +134,7 @@ type JobSpec struct {
 	Vars      map[string]string // template variables, and settings of the provider
 
 	Name   string            // what people call the job; may be empty, and that of others too: see CheckName
-	Labels map[string]string // by which jobs are told apart and counted: see CheckLabels
+	Labels map[string]string // by which jobs are told apart and counted: see label.CheckAll
 
 	Parallelism      int // units running at once
 	MaxTokensPerUnit int // tokens

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/coditect/mapreduce/api/label"
 )
 
 // A Service is the interface for clients. The argument by is the caller; the edge that
@@ -154,10 +156,10 @@ type AnswerCache struct {
 
 // A ListJobsQuery chooses jobs.
 type ListJobsQuery struct {
-	States    []JobState    // none means all
-	Tenant    TenantID      // empty means all
-	Labels    []LabelFilter // all of which a job must have
-	PageSize  int           // at most 1000; 0 means 20
+	States    []JobState     // none means all
+	Tenant    TenantID       // empty means all
+	Labels    []label.Filter // all of which a job must have
+	PageSize  int            // at most 1000; 0 means 20
 	PageToken string
 }
 

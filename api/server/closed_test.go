@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/coditect/mapreduce/api/client"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 )
@@ -21,12 +21,12 @@ type witness struct {
 	closed chan bool
 }
 
-// Work implements mapreduce.Fleet.
-func (w *witness) Work(_ context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (w *witness) Work(_ context.Context, stream protocol.WorkStream) error {
 	if _, err := stream.Recv(); err != nil {
 		return err
 	}
-	if err := stream.Send(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{Node: "n", Epoch: 1}}); err != nil {
+	if err := stream.Send(&protocol.ToWorker{Welcome: &protocol.Welcome{Node: "n", Epoch: 1}}); err != nil {
 		return err
 	}
 
@@ -102,7 +102,7 @@ func TestClosedByWorker(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := stream.Send(&mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "s", Slots: 1}}); err != nil {
+			if err := stream.Send(&protocol.FromWorker{Hello: &protocol.Hello{Session: "s", Slots: 1}}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := stream.Recv(); err != nil {

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/proto/externalscaler"
 )
 
 // A scaler answers KEDA, which scales pools of workers.
 type scaler struct {
 	externalscaler.UnimplementedExternalScalerServer
-	demander mapreduce.Demander
+	demander protocol.Demander
 	leaving  <-chan struct{}
 }
 
@@ -91,7 +91,7 @@ func (p *pool) has(key string, values ...string) bool {
 }
 
 // runs reports whether workers of the pool run the units of a demand.
-func (p *pool) runs(d *mapreduce.Demand) bool {
+func (p *pool) runs(d *protocol.Demand) bool {
 	if models, limited := p.lists[scaleModels]; limited && !slices.Contains(models, d.Model) {
 		return false
 	}

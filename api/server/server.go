@@ -29,6 +29,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/codec"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
@@ -91,7 +92,7 @@ type Config struct {
 
 	// Demand, if it is set, answers autoscalers: the server is then an external scaler
 	// of KEDA's as well. Defaults to none.
-	Demand mapreduce.Demander
+	Demand protocol.Demander
 
 	// TLS secures connections over TCP; nil leaves them in the clear. Connections over
 	// Unix sockets and within this process need none.
@@ -162,7 +163,7 @@ type Server struct {
 }
 
 // New returns a server of service and fleet. It starts nothing.
-func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Server, error) {
+func New(service mapreduce.Service, fleet protocol.Fleet, config Config) (*Server, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
@@ -56,7 +57,7 @@ func (l *log) String() string {
 func (l *log) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // start serves in memory, and returns a bare connection, as of a stranger.
-func start(t *testing.T, service mapreduce.Service, fleet mapreduce.Fleet, config server.Config) (*grpc.ClientConn, *server.Server) {
+func start(t *testing.T, service mapreduce.Service, fleet protocol.Fleet, config server.Config) (*grpc.ClientConn, *server.Server) {
 	t.Helper()
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

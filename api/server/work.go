@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
 	"github.com/coditect/mapreduce/api/wire/parts"
@@ -20,13 +20,13 @@ import (
 
 var (
 	_ pb.WorkerServiceServer = (*workers)(nil)
-	_ mapreduce.WorkStream   = (*workStream)(nil)
+	_ protocol.WorkStream    = (*workStream)(nil)
 )
 
 // workers serves the sessions of workers, and their transfers of blobs.
 type workers struct {
 	pb.UnimplementedWorkerServiceServer
-	fleet     mapreduce.Fleet
+	fleet     protocol.Fleet
 	split     int           // bytes above which a message is sent as several
 	idle      time.Duration // how long a transfer waits for the worker
 	recovered func(ctx context.Context, method string, call func(context.Context) error) error
@@ -49,7 +49,7 @@ type workStream struct {
 
 // Send sends m, in several messages if it is large. It waits while the worker
 // is slow to read.
-func (s *workStream) Send(m *mapreduce.ToWorker) error {
+func (s *workStream) Send(m *protocol.ToWorker) error {
 	for p := range parts.SplitResponse(wire.EncodeToWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
 			return fault.Error(err)
@@ -59,7 +59,7 @@ func (s *workStream) Send(m *mapreduce.ToWorker) error {
 }
 
 // Recv returns the worker's next message.
-func (s *workStream) Recv() (*mapreduce.FromWorker, error) {
+func (s *workStream) Recv() (*protocol.FromWorker, error) {
 	p, err := s.stream.Recv()
 	if err != nil {
 		return nil, fault.Error(err)
@@ -72,7 +72,7 @@ func (s *workStream) Recv() (*mapreduce.FromWorker, error) {
 	return m, err
 }
 
-// ClosedByWorker implements mapreduce.WorkStream.
+// ClosedByWorker implements protocol.WorkStream.
 func (s *workStream) ClosedByWorker() bool {
 	c := connectionFrom(s.stream.Context())
 	return c != nil && c.closed.Load() && s.direct.Load()

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // The ids of what is traced of a job are hashes of its names, so that whoever goes on with
@@ -32,12 +33,12 @@ func EndSpan(job mapreduce.JobID, epoch int64) trace.SpanID {
 
 // ClaimSpan returns the id of the span of the claim that began an attempt, and AttemptSpan
 // that of the attempt itself.
-func ClaimSpan(h mapreduce.Held) trace.SpanID {
+func ClaimSpan(h protocol.Held) trace.SpanID {
 	return hashSpan("claim", string(h.Job), string(h.Unit), strconv.Itoa(h.Attempt))
 }
 
 // AttemptSpan returns the id of the span of an attempt.
-func AttemptSpan(h mapreduce.Held) trace.SpanID {
+func AttemptSpan(h protocol.Held) trace.SpanID {
 	return hashSpan("attempt", string(h.Job), string(h.Unit), strconv.Itoa(h.Attempt))
 }
 

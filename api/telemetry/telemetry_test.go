@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/telemetry"
 )
 
@@ -27,8 +28,8 @@ func TestLabelsAreBounded(t *testing.T) {
 
 // The ids of spans depend on all that names what they are of, and on nothing else.
 func TestIDsAreDerived(t *testing.T) {
-	held := func(job, unit string, attempt int) mapreduce.Held {
-		return mapreduce.Held{Job: mapreduce.JobID(job), Unit: mapreduce.UnitID(unit), Attempt: attempt}
+	held := func(job, unit string, attempt int) protocol.Held {
+		return protocol.Held{Job: mapreduce.JobID(job), Unit: mapreduce.UnitID(unit), Attempt: attempt}
 	}
 	seen := make(map[trace.SpanID]string)
 	for name, id := range map[string]trace.SpanID{

@@ -4,18 +4,19 @@ import (
 	"crypto/sha256"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-const lastBlobKind = mapreduce.BlobWakeAnswer
+const lastBlobKind = protocol.BlobWakeAnswer
 
-func fillBlob(p *pb.Blob, b *mapreduce.Blob) {
+func fillBlob(p *pb.Blob, b *protocol.Blob) {
 	p.Kind, p.Key, p.Sha256 = pb.BlobKind(b.Kind), b.Key, b.SHA256
 	p.SizeBytes, p.StartByte, p.EndByte, p.FirstEntry = b.Length, b.Start, b.End, int64(b.FirstEntry)
 	p.Evidence = encodeEvidence(b.Evidence)
 }
 
-func encodeBlob(b *mapreduce.Blob) *pb.Blob {
+func encodeBlob(b *protocol.Blob) *pb.Blob {
 	p := new(pb.Blob)
 	fillBlob(p, b)
 	return p
@@ -23,8 +24,8 @@ func encodeBlob(b *mapreduce.Blob) *pb.Blob {
 
 // decodeBlob refuses ranges that are none. A kind that is newer than the reader
 // becomes the unknown one, which nothing can be asked of.
-func decodeBlob(d *decoder, p *pb.Blob) mapreduce.Blob {
-	b := mapreduce.Blob{
+func decodeBlob(d *decoder, p *pb.Blob) protocol.Blob {
+	b := protocol.Blob{
 		Kind:   knownOrZero(p.GetKind(), lastBlobKind),
 		Key:    d.decodeHash("key", p.GetKey()),
 		SHA256: d.decodeHash("sha256", p.GetSha256()),
@@ -56,22 +57,22 @@ func (d *decoder) decodeHash(field string, sum []byte) []byte {
 }
 
 // EncodeGetBlob encodes a request for a blob.
-func EncodeGetBlob(q *mapreduce.BlobRequest) *pb.GetBlobRequest {
+func EncodeGetBlob(q *protocol.BlobRequest) *pb.GetBlobRequest {
 	return &pb.GetBlobRequest{SessionId: string(q.Session), Held: encodeHeld(q.Held), Blob: encodeBlob(&q.Blob)}
 }
 
 // DecodeGetBlob decodes a request for a blob.
-func DecodeGetBlob(p *pb.GetBlobRequest) (*mapreduce.BlobRequest, error) {
+func DecodeGetBlob(p *pb.GetBlobRequest) (*protocol.BlobRequest, error) {
 	return decodeBlobRequest(p)
 }
 
 // EncodePutBlob encodes the first message of a blob that is put.
-func EncodePutBlob(q *mapreduce.BlobRequest) *pb.PutBlobRequest {
+func EncodePutBlob(q *protocol.BlobRequest) *pb.PutBlobRequest {
 	return &pb.PutBlobRequest{SessionId: string(q.Session), Held: encodeHeld(q.Held), Blob: encodeBlob(&q.Blob)}
 }
 
 // DecodePutBlob decodes the request from the first message of a put.
-func DecodePutBlob(p *pb.PutBlobRequest) (*mapreduce.BlobRequest, error) {
+func DecodePutBlob(p *pb.PutBlobRequest) (*protocol.BlobRequest, error) {
 	return decodeBlobRequest(p)
 }
 
@@ -80,9 +81,9 @@ func decodeBlobRequest(p interface {
 	GetHeld() *pb.Held
 	GetBlob() *pb.Blob
 },
-) (*mapreduce.BlobRequest, error) {
+) (*protocol.BlobRequest, error) {
 	d := new(decoder)
-	q := &mapreduce.BlobRequest{
+	q := &protocol.BlobRequest{
 		Session: mapreduce.SessionID(d.decodeID("session_id", p.GetSessionId(), MaxNames)),
 		Blob:    decodePart(d, "blob", p.GetBlob(), decodeBlob),
 	}
@@ -91,11 +92,11 @@ func decodeBlobRequest(p interface {
 	switch kind := q.Blob.Kind; {
 	case !kind.OfBatch():
 		q.Held = decodePart(d, "held", p.GetHeld(), decodeHeld)
-	case kind != mapreduce.BlobBatches:
+	case kind != protocol.BlobBatches:
 		q.Job = d.jobID("held.job_id", p.GetHeld().GetJobId())
 	}
 
-	if d.err == nil && q.Blob.Kind == mapreduce.BlobUnknown {
+	if d.err == nil && q.Blob.Kind == protocol.BlobUnknown {
 		d.refuseField("blob.kind", "has no value %d", p.GetBlob().GetKind())
 	}
 
@@ -106,11 +107,11 @@ func decodeBlobRequest(p interface {
 }
 
 // EncodeBlobStored encodes what became of a blob that was put.
-func EncodeBlobStored(s *mapreduce.BlobStored) *pb.PutBlobResponse {
+func EncodeBlobStored(s *protocol.BlobStored) *pb.PutBlobResponse {
 	return &pb.PutBlobResponse{StoredBytes: s.Length, Sha256: s.SHA256}
 }
 
 // DecodeBlobStored decodes the BlobStored of a reply.
-func DecodeBlobStored(p *pb.PutBlobResponse) *mapreduce.BlobStored {
-	return &mapreduce.BlobStored{Length: p.GetStoredBytes(), SHA256: p.GetSha256()}
+func DecodeBlobStored(p *pb.PutBlobResponse) *protocol.BlobStored {
+	return &protocol.BlobStored{Length: p.GetStoredBytes(), SHA256: p.GetSha256()}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -17,9 +18,9 @@ const (
 	lastEventKind    = mapreduce.EventMarked
 	lastCauseState   = mapreduce.CauseResolved
 	lastReview       = mapreduce.ReviewWithdraw
-	lastOutcome      = mapreduce.Parked
-	lastVerdict      = mapreduce.Gone
-	lastFailureClass = mapreduce.PermanentJob
+	lastOutcome      = protocol.Parked
+	lastVerdict      = protocol.Gone
+	lastFailureClass = protocol.PermanentJob
 	lastOnError      = mapreduce.FailFast
 	lastOnBreaker    = mapreduce.BreakerSkip
 	lastSeverity     = mapreduce.Wrong

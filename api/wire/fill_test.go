@@ -11,7 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // A filler sets every field of a value by reflection, and none to its zero
@@ -52,17 +54,17 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.UnitState]():     {1, int64(mapreduce.UnitCancelled)},
 	reflect.TypeFor[mapreduce.UnitKind]():      {1, int64(mapreduce.KindDirect)},
 	reflect.TypeFor[mapreduce.EventKind]():     {1, int64(mapreduce.EventRetried)},
-	reflect.TypeFor[mapreduce.Outcome]():       {1, int64(mapreduce.Parked)},
-	reflect.TypeFor[mapreduce.Verdict]():       {1, int64(mapreduce.Gone)},
+	reflect.TypeFor[protocol.Outcome]():        {1, int64(protocol.Parked)},
+	reflect.TypeFor[protocol.Verdict]():        {1, int64(protocol.Gone)},
 	reflect.TypeFor[mapreduce.CauseState]():    {0, int64(mapreduce.CauseResolved)},
 	reflect.TypeFor[mapreduce.ReviewVerdict](): {1, int64(mapreduce.ReviewWithdraw)},
-	reflect.TypeFor[mapreduce.FailureClass]():  {0, int64(mapreduce.PermanentJob)},
+	reflect.TypeFor[protocol.FailureClass]():   {0, int64(protocol.PermanentJob)},
 	reflect.TypeFor[mapreduce.OnError]():       {0, int64(mapreduce.FailFast)},
 	reflect.TypeFor[mapreduce.OnBreaker]():     {0, int64(mapreduce.BreakerSkip)},
 	reflect.TypeFor[mapreduce.Capture]():       {0, int64(mapreduce.CaptureFull)},
 	reflect.TypeFor[mapreduce.Currency]():      {0, int64(mapreduce.InDollars)},
 	// No text: the core of its unit has to be within its range.
-	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobLineReply)},
+	reflect.TypeFor[protocol.BlobKind]():  {int64(protocol.BlobInputs), int64(protocol.BlobLineReply)},
 	reflect.TypeFor[mapreduce.Severity](): {0, int64(mapreduce.Wrong)},
 	reflect.TypeFor[mapreduce.Strategy](): {1, int64(mapreduce.StrategyAdaptive)},
 	reflect.TypeFor[mapreduce.PageText](): {1, int64(mapreduce.PageTextFull)},
@@ -120,13 +122,13 @@ func (f filler) special(v reflect.Value, field string) bool {
 		*p = mapreduce.NewJobID(f.time(), func(n int) int { return int(f.between(0, int64(n-1))) })
 	case *time.Time:
 		*p = f.time()
-	case *mapreduce.LabelFilter: // of a text that labels may have
-		*p = mapreduce.LabelFilter{Key: fmt.Sprintf("key-%d", f.between(1, 9)), Value: fmt.Sprint(f.between(1, 9))}
+	case *label.Filter: // of a text that labels may have
+		*p = label.Filter{Key: fmt.Sprintf("key-%d", f.between(1, 9)), Value: fmt.Sprint(f.between(1, 9))}
 	case *mapreduce.ResultPart:
 		f.oneField(v)
-	case *mapreduce.Text:
+	case *protocol.Text:
 		f.textWithCore(p)
-	case *mapreduce.Blob:
+	case *protocol.Blob:
 		f.blob(p)
 	case *mapreduce.Evidence:
 		f.evidence(p)
@@ -172,8 +174,8 @@ func (f filler) oneField(v reflect.Value) {
 	}
 }
 
-func (f filler) textWithCore(p *mapreduce.Text) {
-	type plain mapreduce.Text // without what special does
+func (f filler) textWithCore(p *protocol.Text) {
+	type plain protocol.Text // without what special does
 	f.fill(reflect.ValueOf((*plain)(p)).Elem(), "")
 	p.CoreEnd = int(f.between(1, int64(len(p.Content))))
 	p.CoreStart = int(f.between(0, int64(p.CoreEnd)))
@@ -185,7 +187,7 @@ func (f filler) textWithCore(p *mapreduce.Text) {
 	}
 }
 
-func (f filler) blob(p *mapreduce.Blob) {
+func (f filler) blob(p *protocol.Blob) {
 	f.fill(reflect.ValueOf(&p.Kind).Elem(), "")
 	p.Key, p.SHA256 = make([]byte, 32), make([]byte, 32)
 	for i := range p.Key {
@@ -246,7 +248,7 @@ func TestFillerLeavesNothingZero(t *testing.T) {
 			}
 		}
 	}
-	walk("FromWorker", reflect.ValueOf(filled[mapreduce.FromWorker](full(1))))
-	walk("ToWorker", reflect.ValueOf(filled[mapreduce.ToWorker](full(2))))
+	walk("FromWorker", reflect.ValueOf(filled[protocol.FromWorker](full(1))))
+	walk("ToWorker", reflect.ValueOf(filled[protocol.ToWorker](full(2))))
 	walk("Job", reflect.ValueOf(filled[mapreduce.Job](full(3))))
 }

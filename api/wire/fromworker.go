@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
 // EncodeFromWorker encodes a message of a worker. The result shares m's bytes.
-func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
+func EncodeFromWorker(m *protocol.FromWorker) *pb.WorkRequest {
 	return &pb.WorkRequest{
 		Hello:     encodeHello(m.Hello),
 		Reports:   encodeEach(m.Reports, encodeReport),
@@ -22,9 +23,9 @@ func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 }
 
 // DecodeFromWorker decodes a message of a worker. The result shares p's bytes.
-func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
+func DecodeFromWorker(p *pb.WorkRequest) (*protocol.FromWorker, error) {
 	d := new(decoder)
-	m := &mapreduce.FromWorker{
+	m := &protocol.FromWorker{
 		Hello:     decodeOptional(d, "hello", p.GetHello(), decodeHello),
 		Reports:   decodeList(d, "reports", p.GetReports(), decodeReport),
 		Started:   decodeList(d, "started", p.GetStarted(), decodeHeld),
@@ -41,7 +42,7 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 	return m, nil
 }
 
-func encodeHello(h *mapreduce.Hello) *pb.Hello {
+func encodeHello(h *protocol.Hello) *pb.Hello {
 	if h == nil {
 		return nil
 	}
@@ -58,8 +59,8 @@ func encodeHello(h *mapreduce.Hello) *pb.Hello {
 	}
 }
 
-func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
-	return mapreduce.Hello{
+func decodeHello(d *decoder, p *pb.Hello) protocol.Hello {
+	return protocol.Hello{
 		Session:  mapreduce.SessionID(d.decodeID("session_id", p.GetSessionId(), MaxNames)),
 		Version:  d.decodeName("version", p.GetVersion(), MaxNames),
 		Slots:    d.decodeCount("slots", p.GetSlots()),
@@ -87,18 +88,18 @@ func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
 	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers(), Dollars: p.GetDollars(), Batches: p.GetBatches(), Reviews: p.GetReviews(), Deadlines: p.GetDeadlines()}
 }
 
-func fillHeld(p *pb.Held, h *mapreduce.Held) {
+func fillHeld(p *pb.Held, h *protocol.Held) {
 	p.JobId, p.UnitId, p.Attempt, p.Running = string(h.Job), string(h.Unit), clampInt32(h.Attempt), h.Running
 }
 
-func encodeHeld(h mapreduce.Held) *pb.Held {
+func encodeHeld(h protocol.Held) *pb.Held {
 	p := new(pb.Held)
 	fillHeld(p, &h)
 	return p
 }
 
-func decodeHeld(d *decoder, p *pb.Held) mapreduce.Held {
-	return mapreduce.Held{
+func decodeHeld(d *decoder, p *pb.Held) protocol.Held {
+	return protocol.Held{
 		Job:     d.jobID("job_id", p.GetJobId()),
 		Unit:    d.unitID("unit_id", p.GetUnitId()),
 		Attempt: d.decodeCount("attempt", p.GetAttempt()),
@@ -106,7 +107,7 @@ func decodeHeld(d *decoder, p *pb.Held) mapreduce.Held {
 	}
 }
 
-func encodeReport(p *pb.Report, r *mapreduce.Report) {
+func encodeReport(p *pb.Report, r *protocol.Report) {
 	p.JobId, p.UnitId, p.Attempt = string(r.Job), string(r.Unit), clampInt32(r.Attempt)
 	p.Outcome = pb.Outcome(r.Outcome)
 
@@ -143,8 +144,8 @@ func checkModels(names []string) []string {
 	return names[:min(len(names), mapreduce.MaxModels)]
 }
 
-func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
-	r := mapreduce.Report{
+func decodeReport(d *decoder, p *pb.Report) protocol.Report {
+	r := protocol.Report{
 		Job:     d.jobID("job_id", p.GetJobId()),
 		Unit:    d.unitID("unit_id", p.GetUnitId()),
 		Attempt: d.decodeCount("attempt", p.GetAttempt()),
@@ -176,7 +177,7 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Parking:    decodeOptional(d, "parking", p.GetParking(), decodeParking),
 	}
 
-	if r.Outcome == mapreduce.Parked && r.Parking == nil {
+	if r.Outcome == protocol.Parked && r.Parking == nil {
 		d.refuseField("parking", "is missing")
 	}
 
@@ -191,41 +192,41 @@ func checkTokens(d *decoder, p *pb.Tokens) mapreduce.Tokens {
 	}
 }
 
-func encodeReserve(p *pb.ReserveRequest, r *mapreduce.ReserveRequest) {
+func encodeReserve(p *pb.ReserveRequest, r *protocol.ReserveRequest) {
 	p.Held, p.Tokens = encodeHeld(r.Held), r.Tokens
 }
 
-func decodeReserve(d *decoder, p *pb.ReserveRequest) mapreduce.ReserveRequest {
-	return mapreduce.ReserveRequest{
+func decodeReserve(d *decoder, p *pb.ReserveRequest) protocol.ReserveRequest {
+	return protocol.ReserveRequest{
 		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Tokens: d.decodeCount64("tokens", p.GetTokens()),
 	}
 }
 
-func encodeHeartbeat(h *mapreduce.Heartbeat) *pb.Heartbeat {
+func encodeHeartbeat(h *protocol.Heartbeat) *pb.Heartbeat {
 	if h == nil {
 		return nil
 	}
 
 	return &pb.Heartbeat{
-		Progress: encodeEach(h.Progress, func(p *pb.Progress, v *mapreduce.Progress) {
+		Progress: encodeEach(h.Progress, func(p *pb.Progress, v *protocol.Progress) {
 			p.Held, p.Tokens, p.Note, p.NoteNumber = encodeHeld(v.Held), encodeTokens(v.Tokens), validText(v.Note), v.Number
 		}),
-		Breakers: encodeEach(h.Breakers, func(p *pb.BreakerState, b *mapreduce.BreakerState) {
+		Breakers: encodeEach(h.Breakers, func(p *pb.BreakerState, b *protocol.BreakerState) {
 			p.Name, p.OpenFor = validText(b.Name), encodeDuration(b.OpenFor)
 		}),
 	}
 }
 
-func decodeHeartbeat(d *decoder, p *pb.Heartbeat) mapreduce.Heartbeat {
-	return mapreduce.Heartbeat{
+func decodeHeartbeat(d *decoder, p *pb.Heartbeat) protocol.Heartbeat {
+	return protocol.Heartbeat{
 		Progress: decodeList(d, "progress", p.GetProgress(), decodeProgress),
 		Breakers: decodeList(d, "breakers", p.GetBreakers(), decodeBreaker),
 	}
 }
 
-func decodeProgress(d *decoder, p *pb.Progress) mapreduce.Progress {
-	return mapreduce.Progress{
+func decodeProgress(d *decoder, p *pb.Progress) protocol.Progress {
+	return protocol.Progress{
 		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Tokens: decodePart(d, "tokens", p.GetTokens(), checkTokens),
 		Note:   p.GetNote(),
@@ -233,8 +234,8 @@ func decodeProgress(d *decoder, p *pb.Progress) mapreduce.Progress {
 	}
 }
 
-func decodeBreaker(d *decoder, p *pb.BreakerState) mapreduce.BreakerState {
-	return mapreduce.BreakerState{
+func decodeBreaker(d *decoder, p *pb.BreakerState) protocol.BreakerState {
+	return protocol.BreakerState{
 		Name:    d.decodeID("name", p.GetName(), MaxUnitID),
 		OpenFor: d.decodeDuration("open_for", p.GetOpenFor()),
 	}

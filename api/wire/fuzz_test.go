@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/fault"
 	"github.com/coditect/mapreduce/api/wire/parts"
@@ -36,7 +37,7 @@ func checkRefusal(t *testing.T, err error) {
 }
 
 func FuzzDecodeFromWorker(f *testing.F) {
-	seed(f, func(f filler) proto.Message { return wire.EncodeFromWorker(filled[mapreduce.FromWorker](f)) })
+	seed(f, func(f filler) proto.Message { return wire.EncodeFromWorker(filled[protocol.FromWorker](f)) })
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := new(pb.WorkRequest)
 		if proto.Unmarshal(data, p) != nil {
@@ -56,7 +57,7 @@ func FuzzDecodeFromWorker(f *testing.F) {
 }
 
 func FuzzDecodeToWorker(f *testing.F) {
-	seed(f, func(f filler) proto.Message { return wire.EncodeToWorker(filled[mapreduce.ToWorker](f)) })
+	seed(f, func(f filler) proto.Message { return wire.EncodeToWorker(filled[protocol.ToWorker](f)) })
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := new(pb.WorkResponse)
 		if proto.Unmarshal(data, p) != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -177,7 +178,7 @@ func TestNewerPeers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k, v := m.Assignments[0].Kind, m.Verdicts[0].Verdict; k != mapreduce.KindUnknown || v != mapreduce.VerdictUnknown {
+		if k, v := m.Assignments[0].Kind, m.Verdicts[0].Verdict; k != mapreduce.KindUnknown || v != protocol.VerdictUnknown {
 			t.Errorf("got %v and %v, want the unknown ones", k, v)
 		}
 	})
@@ -206,8 +207,8 @@ func TestNumbersThatDoNotFitStayExtreme(t *testing.T) {
 }
 
 func TestTextThatIsNotUTF8(t *testing.T) {
-	m := &mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: job, Unit: "a", Outcome: mapreduce.Errored, Errors: []string{"fine", "bad \xff byte"},
+	m := &protocol.FromWorker{Reports: []protocol.Report{{
+		Job: job, Unit: "a", Outcome: protocol.Errored, Errors: []string{"fine", "bad \xff byte"},
 	}}}
 	got := wire.EncodeFromWorker(m).GetReports()[0].GetErrors()
 	if want := "bad \uFFFD byte"; got[0] != "fine" || got[1] != want {

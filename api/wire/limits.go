@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/coditect/mapreduce/api/mapreduce"
+import "github.com/coditect/mapreduce/api/protocol"
 
 // Sizes on which both ends agree, in bytes.
 //
@@ -10,8 +10,8 @@ import "github.com/coditect/mapreduce/api/mapreduce"
 // and blobs come in parts, and session messages are split. A client chose its
 // server, and gets lists that grow with its own job.
 const (
-	MaxRequest = 8 << 20            // of a message to a server
-	MaxReply   = 64 << 20           // of a message to a client or worker
-	SplitSize  = 4 << 20            // above which messages of a session are split, and pages shortened
-	PartSize   = mapreduce.PartSize // of the content that a part of a document or of a blob carries
+	MaxRequest = 8 << 20           // of a message to a server
+	MaxReply   = 64 << 20          // of a message to a client or worker
+	SplitSize  = 4 << 20           // above which messages of a session are split, and pages shortened
+	PartSize   = protocol.PartSize // of the content that a part of a document or of a blob carries
 )

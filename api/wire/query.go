@@ -4,7 +4,9 @@ import (
 	"errors"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -39,12 +41,12 @@ func DecodeListJobs(p *pb.ListJobsRequest) (mapreduce.ListJobsQuery, error) {
 	return q, d.firstError()
 }
 
-func encodeLabelFilters(all []mapreduce.LabelFilter) []string {
-	return convertEach(all, func(f mapreduce.LabelFilter) string { return validText(f.String()) })
+func encodeLabelFilters(all []label.Filter) []string {
+	return convertEach(all, func(f label.Filter) string { return validText(f.String()) })
 }
 
-func decodeLabelFilters(d *decoder, texts []string) []mapreduce.LabelFilter {
-	all, err := mapreduce.ParseLabelFilters(texts)
+func decodeLabelFilters(d *decoder, texts []string) []label.Filter {
+	all, err := label.ParseFilters(texts)
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		d.refuseField("labels", "%s", e.Message)
 	}
@@ -108,10 +110,10 @@ func DecodeMarkCause(p *pb.MarkCauseRequest) (mapreduce.JobID, string, mapreduce
 }
 
 // DecodeWakeUnit decodes the unit to wake, the handle and the answer.
-func DecodeWakeUnit(p *pb.WakeUnitRequest) (mapreduce.JobID, mapreduce.UnitID, *mapreduce.WakeCall, error) {
+func DecodeWakeUnit(p *pb.WakeUnitRequest) (mapreduce.JobID, mapreduce.UnitID, *protocol.WakeCall, error) {
 	var d decoder
 	id, unit := d.jobID("job_id", p.GetJobId()), d.unitID("unit_id", p.GetUnitId())
-	call := &mapreduce.WakeCall{Handle: d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
+	call := &protocol.WakeCall{Handle: d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
 	if len(call.Answer) > mapreduce.MaxWakeAnswer {
 		d.refuseField("answer", "is longer than %d bytes", mapreduce.MaxWakeAnswer)
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
@@ -20,13 +21,13 @@ func decodeRates(d *decoder, p *pb.Rates) mapreduce.Rates {
 	}
 }
 
-func encodeLimitNote(p *pb.LimitNote, n *mapreduce.LimitNote) {
+func encodeLimitNote(p *pb.LimitNote, n *protocol.LimitNote) {
 	p.Name, p.Successes, p.Refused = validText(n.Name), n.Successes, n.Refused
 	p.Pause, p.Told, p.Left = encodeDuration(n.Pause), encodeRates(n.Told), encodeRates(n.Left)
 }
 
-func decodeLimitNote(d *decoder, p *pb.LimitNote) mapreduce.LimitNote {
-	return mapreduce.LimitNote{
+func decodeLimitNote(d *decoder, p *pb.LimitNote) protocol.LimitNote {
+	return protocol.LimitNote{
 		Name:      d.decodeID("name", p.GetName(), MaxUnitID),
 		Successes: d.decodeCount64("successes", p.GetSuccesses()),
 		Refused:   p.GetRefused(),
@@ -36,26 +37,26 @@ func decodeLimitNote(d *decoder, p *pb.LimitNote) mapreduce.LimitNote {
 	}
 }
 
-func encodeManners(p *pb.ModelManners, m *mapreduce.ModelManners) {
+func encodeManners(p *pb.ModelManners, m *protocol.ModelManners) {
 	p.Name, p.Server, p.Refuses = validText(m.Name), validText(m.Server), validText(m.Refuses)
 }
 
-func decodeManners(d *decoder, p *pb.ModelManners) mapreduce.ModelManners {
-	return mapreduce.ModelManners{
+func decodeManners(d *decoder, p *pb.ModelManners) protocol.ModelManners {
+	return protocol.ModelManners{
 		Name:    d.decodeID("name", p.GetName(), MaxUnitID),
-		Server:  d.decodeID("server", p.GetServer(), mapreduce.MaxServer),
-		Refuses: d.decodeName("refuses", p.GetRefuses(), mapreduce.MaxRefuses),
+		Server:  d.decodeID("server", p.GetServer(), protocol.MaxServer),
+		Refuses: d.decodeName("refuses", p.GetRefuses(), protocol.MaxRefuses),
 	}
 }
 
-func encodeLimitShare(p *pb.LimitShare, s *mapreduce.LimitShare) {
+func encodeLimitShare(p *pb.LimitShare, s *protocol.LimitShare) {
 	p.Name, p.ValidFor, p.Calls = validText(s.Name), encodeDuration(s.For), s.Calls
 	p.Rates, p.Left, p.Part = encodeRates(s.Rates), encodeRates(s.Left), s.Part
 	p.Pause, p.OpenFor, p.Probe = encodeDuration(s.Pause), encodeDuration(s.OpenFor), s.Probe
 }
 
-func decodeLimitShare(d *decoder, p *pb.LimitShare) mapreduce.LimitShare {
-	return mapreduce.LimitShare{
+func decodeLimitShare(d *decoder, p *pb.LimitShare) protocol.LimitShare {
+	return protocol.LimitShare{
 		Name:    d.decodeID("name", p.GetName(), MaxUnitID),
 		For:     d.decodeDuration("valid_for", p.GetValidFor()),
 		Calls:   d.decodeCount64("calls", p.GetCalls()),

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -191,17 +192,17 @@ func TestEnumerators(t *testing.T) {
 		{"event kind", pb.EventKind(0), names(mapreduce.EventKind.String, mapreduce.EventRetried)},
 		{"unit kind", pb.UnitKind(0), []string{"", "map", "parse", "reduce", "final", "direct"}},
 		{"map-reduce mode", pb.MapReduceMode(0), []string{"", "static", "adaptive"}},
-		{"outcome", pb.Outcome(0), []string{mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}},
-		{"verdict", pb.Verdict(0), []string{mapreduce.Accepted: "accepted", mapreduce.Stale: "stale", mapreduce.Gone: "gone"}},
+		{"outcome", pb.Outcome(0), []string{protocol.Done: "done", protocol.Errored: "errored", protocol.Returned: "returned", protocol.Parked: "parked"}},
+		{"verdict", pb.Verdict(0), []string{protocol.Accepted: "accepted", protocol.Stale: "stale", protocol.Gone: "gone"}},
 		{"blob kind", pb.BlobKind(0), []string{
-			mapreduce.BlobText: "text", mapreduce.BlobInputs: "inputs", mapreduce.BlobReferred: "referred",
-			mapreduce.BlobJournal: "journal", mapreduce.BlobAnswer: "answer", mapreduce.BlobOutput: "output",
-			mapreduce.BlobEvidence: "evidence", mapreduce.BlobEvidenceList: "evidence_list", mapreduce.BlobOriginal: "original",
-			mapreduce.BlobLine: "line", mapreduce.BlobLineReply: "line_reply", mapreduce.BlobBatches: "batches", mapreduce.BlobBatchLines: "batch_lines",
-			mapreduce.BlobBatchReport: "batch_report", mapreduce.BlobWakeAnswer: "wake_answer",
+			protocol.BlobText: "text", protocol.BlobInputs: "inputs", protocol.BlobReferred: "referred",
+			protocol.BlobJournal: "journal", protocol.BlobAnswer: "answer", protocol.BlobOutput: "output",
+			protocol.BlobEvidence: "evidence", protocol.BlobEvidenceList: "evidence_list", protocol.BlobOriginal: "original",
+			protocol.BlobLine: "line", protocol.BlobLineReply: "line_reply", protocol.BlobBatches: "batches", protocol.BlobBatchLines: "batch_lines",
+			protocol.BlobBatchReport: "batch_report", protocol.BlobWakeAnswer: "wake_answer",
 		}},
 		{"failure class", pb.FailureClass(0), []string{
-			1 + mapreduce.Retryable: "retryable", 1 + mapreduce.PermanentUnit: "permanent_unit", 1 + mapreduce.PermanentJob: "permanent_job",
+			1 + protocol.Retryable: "retryable", 1 + protocol.PermanentUnit: "permanent_unit", 1 + protocol.PermanentJob: "permanent_job",
 		}},
 		{"cause state", pb.CauseState(0), []string{1 + mapreduce.CauseOpen: "open", 1 + mapreduce.CauseIgnored: "ignored", 1 + mapreduce.CauseResolved: "resolved"}},
 		{"on error", pb.OnError(0), []string{1 + mapreduce.Continue: "continue", 1 + mapreduce.FailFast: "fail_fast"}},

@@ -2,11 +2,12 @@ package wire
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
 // EncodeToWorker encodes a message to a worker. The result shares m's bytes.
-func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
+func EncodeToWorker(m *protocol.ToWorker) *pb.WorkResponse {
 	return &pb.WorkResponse{
 		Welcome:     encodeWelcome(m.Welcome),
 		Jobs:        encodeEach(m.Jobs, encodeJobInfo),
@@ -23,9 +24,9 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 
 // DecodeToWorker decodes a message to a worker. The result shares p's bytes. A
 // kind or a verdict that is newer than the worker becomes the unknown one.
-func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
+func DecodeToWorker(p *pb.WorkResponse) (*protocol.ToWorker, error) {
 	d := new(decoder)
-	m := &mapreduce.ToWorker{
+	m := &protocol.ToWorker{
 		Welcome:     decodeOptional(d, "welcome", p.GetWelcome(), decodeWelcome),
 		Jobs:        decodeList(d, "jobs", p.GetJobs(), decodeJobInfo),
 		Assignments: decodeList(d, "assignments", p.GetAssignments(), decodeAssignment),
@@ -44,7 +45,7 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 	return m, nil
 }
 
-func encodeWelcome(w *mapreduce.Welcome) *pb.Welcome {
+func encodeWelcome(w *protocol.Welcome) *pb.Welcome {
 	if w == nil {
 		return nil
 	}
@@ -57,8 +58,8 @@ func encodeWelcome(w *mapreduce.Welcome) *pb.Welcome {
 	}
 }
 
-func decodeWelcome(d *decoder, p *pb.Welcome) mapreduce.Welcome {
-	return mapreduce.Welcome{
+func decodeWelcome(d *decoder, p *pb.Welcome) protocol.Welcome {
+	return protocol.Welcome{
 		Node:      mapreduce.NodeID(d.decodeName("node_id", p.GetNodeId(), MaxNames)),
 		Epoch:     d.decodeCount64("epoch", p.GetEpoch()),
 		Heartbeat: d.decodeDuration("heartbeat_interval", p.GetHeartbeatInterval()),
@@ -67,19 +68,19 @@ func decodeWelcome(d *decoder, p *pb.Welcome) mapreduce.Welcome {
 	}
 }
 
-func encodeJobInfo(p *pb.JobInfo, j *mapreduce.JobInfo) {
+func encodeJobInfo(p *pb.JobInfo, j *protocol.JobInfo) {
 	p.JobId, p.Stage, p.Spec = string(j.Job), validText(j.Stage), EncodeSpec(&j.Spec)
 }
 
-func decodeJobInfo(d *decoder, p *pb.JobInfo) mapreduce.JobInfo {
-	return mapreduce.JobInfo{
+func decodeJobInfo(d *decoder, p *pb.JobInfo) protocol.JobInfo {
+	return protocol.JobInfo{
 		Job:   d.jobID("job_id", p.GetJobId()),
 		Stage: d.decodeName("stage", p.GetStage(), MaxNames),
 		Spec:  decodePart(d, "spec", p.GetSpec(), decodeSpec),
 	}
 }
 
-func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
+func encodeAssignment(p *pb.Assignment, a *protocol.Assignment) {
 	p.JobId, p.UnitId, p.Attempt = string(a.Job), string(a.Unit), clampInt32(a.Attempt)
 	p.Kind, p.Level, p.Index = pb.UnitKind(a.Kind), clampInt32(a.Level), a.Index
 	p.Timeout = encodeDuration(a.Timeout)
@@ -102,8 +103,8 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 
 // decodeAssignment also refuses a core that is not in the content of the text,
 // wherever that is, since cutting it out would panic.
-func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
-	a := mapreduce.Assignment{
+func decodeAssignment(d *decoder, p *pb.Assignment) protocol.Assignment {
+	a := protocol.Assignment{
 		Job:      d.jobID("job_id", p.GetJobId()),
 		Unit:     d.unitID("unit_id", p.GetUnitId()),
 		Attempt:  d.decodeCount("attempt", p.GetAttempt()),
@@ -138,7 +139,7 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 	// Content that is not in the message is announced as a blob.
 	content := int64(len(a.Text.Content))
 	for _, b := range a.Blobs {
-		if b.Kind == mapreduce.BlobText {
+		if b.Kind == protocol.BlobText {
 			content = b.End - b.Start
 		}
 	}
@@ -149,11 +150,11 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 	return a
 }
 
-func decodeWakeCall(d *decoder, p *pb.WakeCall) mapreduce.WakeCall {
-	return mapreduce.WakeCall{Handle: d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
+func decodeWakeCall(d *decoder, p *pb.WakeCall) protocol.WakeCall {
+	return protocol.WakeCall{Handle: d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
 }
 
-func encodeText(t *mapreduce.Text) *pb.Text {
+func encodeText(t *protocol.Text) *pb.Text {
 	if t == nil {
 		return nil
 	}
@@ -176,25 +177,25 @@ func encodeText(t *mapreduce.Text) *pb.Text {
 	}
 }
 
-func encodeShown(s *mapreduce.ShownPages) *pb.ShownPages {
+func encodeShown(s *protocol.ShownPages) *pb.ShownPages {
 	if s == nil {
 		return nil
 	}
 	return &pb.ShownPages{Sha256: s.SHA256, SizeBytes: s.Length, Pages: convertEach(s.Pages, clampInt32)}
 }
 
-func decodeShown(d *decoder, p *pb.ShownPages) mapreduce.ShownPages {
-	s := mapreduce.ShownPages{SHA256: d.decodeHash("sha256", p.GetSha256()), Length: d.decodeCount64("size_bytes", p.GetSizeBytes())}
-	if n := len(p.GetPages()); n > mapreduce.MaxShownPages {
-		d.refuseField("pages", "has %d pages; at most %d are shown", n, mapreduce.MaxShownPages)
+func decodeShown(d *decoder, p *pb.ShownPages) protocol.ShownPages {
+	s := protocol.ShownPages{SHA256: d.decodeHash("sha256", p.GetSha256()), Length: d.decodeCount64("size_bytes", p.GetSizeBytes())}
+	if n := len(p.GetPages()); n > protocol.MaxShownPages {
+		d.refuseField("pages", "has %d pages; at most %d are shown", n, protocol.MaxShownPages)
 		return s
 	}
 	s.Pages = convertEach(p.GetPages(), func(n int32) int { return d.decodeCount("pages", n) })
 	return s
 }
 
-func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
-	return mapreduce.Text{
+func decodeText(d *decoder, p *pb.Text) protocol.Text {
+	return protocol.Text{
 		Document:   d.documentID("document_id", p.GetDocumentId()),
 		SHA256:     p.GetSha256(),
 		MediaType:  p.GetMediaType(),
@@ -211,15 +212,15 @@ func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
 	}
 }
 
-func encodeInput(p *pb.Input, i *mapreduce.Input) {
+func encodeInput(p *pb.Input, i *protocol.Input) {
 	p.UnitId = string(i.Unit)
 	p.FirstUnit, p.EndUnit = i.First, i.End
 	p.Failed, p.Referred = i.Failed, i.Referred
 	p.Data = i.Data
 }
 
-func decodeInput(d *decoder, p *pb.Input) mapreduce.Input {
-	return mapreduce.Input{
+func decodeInput(d *decoder, p *pb.Input) protocol.Input {
+	return protocol.Input{
 		Unit:     d.unitID("unit_id", p.GetUnitId()),
 		First:    d.decodeCount64("first_unit", p.GetFirstUnit()),
 		End:      d.decodeCount64("end_unit", p.GetEndUnit()),
@@ -229,23 +230,23 @@ func decodeInput(d *decoder, p *pb.Input) mapreduce.Input {
 	}
 }
 
-func encodeVerdict(p *pb.ReportVerdict, v *mapreduce.VerdictOn) {
+func encodeVerdict(p *pb.ReportVerdict, v *protocol.VerdictOn) {
 	p.Held, p.Verdict = encodeHeld(v.Held), pb.Verdict(v.Verdict)
 }
 
-func decodeVerdict(d *decoder, p *pb.ReportVerdict) mapreduce.VerdictOn {
-	return mapreduce.VerdictOn{
+func decodeVerdict(d *decoder, p *pb.ReportVerdict) protocol.VerdictOn {
+	return protocol.VerdictOn{
 		Held:    decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Verdict: knownOrZero(p.GetVerdict(), lastVerdict),
 	}
 }
 
-func encodeReserved(p *pb.ReserveReply, r *mapreduce.ReserveReply) {
+func encodeReserved(p *pb.ReserveReply, r *protocol.ReserveReply) {
 	p.Held, p.Granted = encodeHeld(r.Held), r.Granted
 }
 
-func decodeReserved(d *decoder, p *pb.ReserveReply) mapreduce.ReserveReply {
-	return mapreduce.ReserveReply{
+func decodeReserved(d *decoder, p *pb.ReserveReply) protocol.ReserveReply {
+	return protocol.ReserveReply{
 		Held:    decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Granted: p.GetGranted(),
 	}

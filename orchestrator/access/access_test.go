@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/access"
 )
 
@@ -116,12 +117,12 @@ func TestTenants(t *testing.T) {
 
 // A fleet that keeps sessions until they are told to end.
 type fleet struct {
-	mapreduce.Fleet
-	greeted chan *mapreduce.Hello
+	protocol.Fleet
+	greeted chan *protocol.Hello
 	end     chan struct{}
 }
 
-func (f fleet) Work(_ context.Context, s mapreduce.WorkStream) error {
+func (f fleet) Work(_ context.Context, s protocol.WorkStream) error {
 	m, err := s.Recv()
 	if err != nil {
 		return err
@@ -131,26 +132,26 @@ func (f fleet) Work(_ context.Context, s mapreduce.WorkStream) error {
 	return nil
 }
 
-func (f fleet) GetBlob(context.Context, *mapreduce.BlobRequest, func([]byte) error) error { return nil }
+func (f fleet) GetBlob(context.Context, *protocol.BlobRequest, func([]byte) error) error { return nil }
 
-func (f fleet) PutBlob(context.Context, *mapreduce.BlobRequest, func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	return &mapreduce.BlobStored{}, nil
+func (f fleet) PutBlob(context.Context, *protocol.BlobRequest, func() ([]byte, error)) (*protocol.BlobStored, error) {
+	return &protocol.BlobStored{}, nil
 }
 
 // A greeting is a stream on which a worker says who it is.
 type greeting mapreduce.SessionID
 
-func (g greeting) Send(*mapreduce.ToWorker) error { return nil }
+func (g greeting) Send(*protocol.ToWorker) error { return nil }
 
-func (g greeting) Recv() (*mapreduce.FromWorker, error) {
-	return &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: mapreduce.SessionID(g)}}, nil
+func (g greeting) Recv() (*protocol.FromWorker, error) {
+	return &protocol.FromWorker{Hello: &protocol.Hello{Session: mapreduce.SessionID(g)}}, nil
 }
 
 func (g greeting) ClosedByWorker() bool { return false }
 
 // A session is of the worker that has taken it up, and of no other while its stream lasts.
 func TestSessionsAreKeptApart(t *testing.T) {
-	next := fleet{greeted: make(chan *mapreduce.Hello), end: make(chan struct{})}
+	next := fleet{greeted: make(chan *protocol.Hello), end: make(chan struct{})}
 	f := access.NewFleet(next)
 	as := func(name string, roles ...mapreduce.Role) context.Context {
 		return mapreduce.WithCaller(t.Context(), mapreduce.Principal{Name: name, Roles: roles})
@@ -160,7 +161,7 @@ func TestSessionsAreKeptApart(t *testing.T) {
 	go func() { ended <- f.Work(one, greeting("s")) }()
 	<-next.greeted
 	blob := func(ctx context.Context, s mapreduce.SessionID) (errs.Kind, errs.Kind) {
-		q := &mapreduce.BlobRequest{Session: s}
+		q := &protocol.BlobRequest{Session: s}
 		get := f.GetBlob(ctx, q, func([]byte) error { return nil })
 		_, put := f.PutBlob(ctx, q, func() ([]byte, error) { return nil, io.EOF })
 		return kindOf(get), kindOf(put)
@@ -211,8 +212,8 @@ func kindOf(err error) errs.Kind {
 // demand is that of two tenants.
 type demand struct{}
 
-func (demand) Demand(context.Context, mapreduce.Principal) ([]mapreduce.Demand, error) {
-	return []mapreduce.Demand{{Tenant: "a", Units: 1}, {Tenant: "b", Units: 2}}, nil
+func (demand) Demand(context.Context, mapreduce.Principal) ([]protocol.Demand, error) {
+	return []protocol.Demand{{Tenant: "a", Units: 1}, {Tenant: "b", Units: 2}}, nil
 }
 
 func TestDemand(t *testing.T) {

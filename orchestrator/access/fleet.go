@@ -6,17 +6,18 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 var (
-	_ mapreduce.Fleet    = (*Fleet)(nil)
-	_ mapreduce.Demander = (*Demander)(nil)
+	_ protocol.Fleet    = (*Fleet)(nil)
+	_ protocol.Demander = (*Demander)(nil)
 )
 
 // A Fleet lets through to another fleet what workers say, and keeps their sessions apart: a
 // session is of the principal that has taken it up, while its stream lasts.
 type Fleet struct {
-	next mapreduce.Fleet
+	next protocol.Fleet
 
 	mu     sync.Mutex // guards the variable below
 	owners map[mapreduce.SessionID]*owner
@@ -31,7 +32,7 @@ type owner struct {
 
 // NewFleet returns a fleet that keeps the rules before next. The principal of a call is
 // that of its context; nobody has asked for one within this process.
-func NewFleet(next mapreduce.Fleet) *Fleet {
+func NewFleet(next protocol.Fleet) *Fleet {
 	return &Fleet{next: next, owners: make(map[mapreduce.SessionID]*owner)}
 }
 
@@ -44,8 +45,8 @@ func workerOf(ctx context.Context) (mapreduce.Principal, error) {
 	return by, needs(by, mapreduce.Worker)
 }
 
-// Work implements mapreduce.Fleet.
-func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (f *Fleet) Work(ctx context.Context, stream protocol.WorkStream) error {
 	by, err := workerOf(ctx)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 
 // A workStream notes whose a session is.
 type workStream struct {
-	mapreduce.WorkStream
+	protocol.WorkStream
 	fleet *Fleet
 	by    mapreduce.Principal
 
@@ -66,8 +67,8 @@ type workStream struct {
 	left    bool
 }
 
-// Recv implements mapreduce.WorkStream.
-func (s *workStream) Recv() (*mapreduce.FromWorker, error) {
+// Recv implements protocol.WorkStream.
+func (s *workStream) Recv() (*protocol.FromWorker, error) {
 	m, err := s.WorkStream.Recv()
 	if err != nil || m.Hello == nil {
 		return m, err
@@ -136,16 +137,16 @@ func (f *Fleet) useSession(ctx context.Context, id mapreduce.SessionID) error {
 	return nil
 }
 
-// GetBlob implements mapreduce.Fleet.
-func (f *Fleet) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+// GetBlob implements protocol.Fleet.
+func (f *Fleet) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	if err := f.useSession(ctx, q.Session); err != nil {
 		return err
 	}
 	return f.next.GetBlob(ctx, q, take)
 }
 
-// PutBlob implements mapreduce.Fleet.
-func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+// PutBlob implements protocol.Fleet.
+func (f *Fleet) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	if err := f.useSession(ctx, q.Session); err != nil {
 		return nil, err
 	}
@@ -154,13 +155,13 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 
 // A Demander gives the demand of all tenants to autoscalers and admins, and to viewers that
 // of their own. Workers, which read documents of others, get nothing.
-type Demander struct{ next mapreduce.Demander }
+type Demander struct{ next protocol.Demander }
 
 // NewDemander returns a demander that keeps the rules before next.
-func NewDemander(next mapreduce.Demander) *Demander { return &Demander{next} }
+func NewDemander(next protocol.Demander) *Demander { return &Demander{next} }
 
-// Demand implements mapreduce.Demander.
-func (d *Demander) Demand(ctx context.Context, by mapreduce.Principal) ([]mapreduce.Demand, error) {
+// Demand implements protocol.Demander.
+func (d *Demander) Demand(ctx context.Context, by mapreduce.Principal) ([]protocol.Demand, error) {
 	all, err := d.next.Demand(ctx, by)
 	if err != nil || by.Has(mapreduce.Admin) || by.Has(mapreduce.Scaler) {
 		return all, err
@@ -170,7 +171,7 @@ func (d *Demander) Demand(ctx context.Context, by mapreduce.Principal) ([]mapred
 		return nil, err
 	}
 
-	var own []mapreduce.Demand
+	var own []protocol.Demand
 	for _, one := range all {
 		if one.Tenant == by.Tenant {
 			own = append(own, one)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/placement"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
@@ -46,7 +47,7 @@ type Config struct {
 	Metrics *observe.Metrics // may be nil
 
 	// Room returns what an account at a provider may have of batches of a model. Nil knows no limits.
-	Room func(provider, model string) mapreduce.BatchRoom
+	Room func(provider, model string) protocol.BatchRoom
 	// Address returns where a provider is unless a job says otherwise, "" if that is not known.
 	Address func(provider string) string
 
@@ -87,13 +88,13 @@ func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, spe
 	}
 }
 
-// Get passes on a blob that is of batches, as mapreduce.Blobs.GetBlob does, but always all of it: it may be
+// Get passes on a blob that is of batches, as protocol.Blobs.GetBlob does, but always all of it: it may be
 // another one when it is asked for again. The lines of a batch are passed on as they are read.
-func (b *Batches) Get(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	out := bufio.NewWriterSize(takeWriter(take), mapreduce.PartSize)
+func (b *Batches) Get(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, take func([]byte) error) error {
+	out := bufio.NewWriterSize(takeWriter(take), protocol.PartSize)
 	enc := json.NewEncoder(out)
 
-	if q.Blob.Kind == mapreduce.BlobBatches {
+	if q.Blob.Kind == protocol.BlobBatches {
 		orders, err := b.orders(ctx, session)
 		if err == nil {
 			err = enc.Encode(orders)
@@ -101,7 +102,7 @@ func (b *Batches) Get(ctx context.Context, session *workers.Session, q *mapreduc
 		if err != nil {
 			return err
 		}
-	} else if err := b.jobs.Batches.Lines(ctx, q.Job, int64(q.Blob.FirstEntry), session.ID, func(l mapreduce.BatchLine) error { return enc.Encode(l) }); err != nil {
+	} else if err := b.jobs.Batches.Lines(ctx, q.Job, int64(q.Blob.FirstEntry), session.ID, func(l protocol.BatchLine) error { return enc.Encode(l) }); err != nil {
 		return err
 	}
 
@@ -113,7 +114,7 @@ type takeWriter func([]byte) error
 
 // Write implements io.Writer.
 func (take takeWriter) Write(p []byte) (int, error) {
-	for part := range slices.Chunk(bytes.Clone(p), mapreduce.PartSize) {
+	for part := range slices.Chunk(bytes.Clone(p), protocol.PartSize) {
 		if err := take(part); err != nil {
 			return 0, err
 		}
@@ -121,17 +122,17 @@ func (take takeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Put takes what a worker says of a batch, as mapreduce.Blobs.PutBlob does.
-func (b *Batches) Put(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	if q.Blob.Kind != mapreduce.BlobBatchReport {
+// Put takes what a worker says of a batch, as protocol.Blobs.PutBlob does.
+func (b *Batches) Put(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
+	if q.Blob.Kind != protocol.BlobBatchReport {
 		return nil, errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}
 
-	data, err := transfer.CollectPut(&q.Blob, mapreduce.MaxBatchReport, "a report of a batch", next)
+	data, err := transfer.CollectPut(&q.Blob, protocol.MaxBatchReport, "a report of a batch", next)
 	if err != nil {
 		return nil, err
 	}
-	var r mapreduce.BatchReport
+	var r protocol.BatchReport
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, errs.Field("blob", "is no report of a batch: %v", err)
 	}
@@ -151,14 +152,14 @@ func (b *Batches) Put(ctx context.Context, session *workers.Session, q *mapreduc
 	if err != nil {
 		return nil, err
 	}
-	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
+	return &protocol.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // maxSpent bounds what one call may be said to have taken: tokens, and millionths of a dollar.
 const maxSpent = 1 << 34
 
 // bound refuses a report that no honest worker makes: sums of what it says stay numbers.
-func bound(r *mapreduce.BatchReport) error {
+func bound(r *protocol.BatchReport) error {
 	for i := range r.Replies {
 		one := &r.Replies[i]
 		for _, n := range []int64{one.Tokens.In, one.Tokens.Out, one.CostMicros, one.Unpriced, one.Savings.CacheWrite, one.Savings.CacheRead} {

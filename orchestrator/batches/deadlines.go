@@ -7,12 +7,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/placement"
 	kept "github.com/coditect/mapreduce/store/jobs/batches"
 )
 
 // A roomFunc says what an account at a provider may have of batches of a model.
-type roomFunc = func(provider, model string) mapreduce.BatchRoom
+type roomFunc = func(provider, model string) protocol.BatchRoom
 
 // roomOf returns what batches of a job may have, of what their account may: one has no more lines than may be ended
 // together. f is nil of a job without a deadline, and room where no limits are known.
@@ -25,7 +26,7 @@ func (f *forecast) roomOf(room roomFunc) roomFunc {
 		return room
 	}
 
-	return func(provider, model string) (r mapreduce.BatchRoom) {
+	return func(provider, model string) (r protocol.BatchRoom) {
 		if room != nil {
 			r = room(provider, model)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	kept "github.com/coditect/mapreduce/store/jobs/batches"
 )
@@ -22,7 +23,7 @@ type look struct {
 const quietly = 3
 
 // orders returns the batches that a session is to see to.
-func (b *Batches) orders(ctx context.Context, session *workers.Session) ([]mapreduce.BatchOrder, error) {
+func (b *Batches) orders(ctx context.Context, session *workers.Session) ([]protocol.BatchOrder, error) {
 	select {
 	case b.asking <- struct{}{}:
 		defer func() { <-b.asking }()
@@ -94,8 +95,8 @@ func (b *Batches) lookAround(ctx context.Context) error {
 }
 
 // orphansOf returns the batches without a job that a session is to cancel.
-func (b *Batches) orphansOf(ctx context.Context, session *workers.Session) ([]mapreduce.BatchOrder, error) {
-	orders := []mapreduce.BatchOrder{}
+func (b *Batches) orphansOf(ctx context.Context, session *workers.Session) ([]protocol.BatchOrder, error) {
+	orders := []protocol.BatchOrder{}
 	for i := range b.orphans {
 		one := &b.orphans[i]
 		if session.Tenant != "" && session.Tenant != one.Tenant || !slices.Contains(session.Batches(), one.Provider) {
@@ -111,7 +112,7 @@ func (b *Batches) orphansOf(ctx context.Context, session *workers.Session) ([]ma
 			return nil, err
 		}
 		if taken {
-			orders = append(orders, mapreduce.BatchOrder{Batch: now, Cancel: true, Own: one.Own, Vars: one.Vars})
+			orders = append(orders, protocol.BatchOrder{Batch: now, Cancel: true, Own: one.Own, Vars: one.Vars})
 		}
 	}
 	return orders, nil
@@ -156,14 +157,14 @@ func mayHave(session *workers.Session, s *kept.Standing, one *kept.Held) bool {
 		return false
 	case one.Filling:
 		return cancelled
-	case one.State == mapreduce.BatchPlanned:
+	case one.State == protocol.BatchPlanned:
 		return cancelled || s.State.Running() // what was not begun is not paid for yet
 	}
 	return true
 }
 
 // ordersOf returns those of a job.
-func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id mapreduce.JobID, seen *look) ([]mapreduce.BatchOrder, error) {
+func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id mapreduce.JobID, seen *look) ([]protocol.BatchOrder, error) {
 	has, s := false, seen.Standing
 	for i := range s.Batches {
 		one := &s.Batches[i]
@@ -190,7 +191,7 @@ func (b *Batches) ordersOf(ctx context.Context, session *workers.Session, id map
 }
 
 // read returns the batches of a job that a session has, as they are stored now.
-func (b *Batches) read(ctx context.Context, session *workers.Session, id mapreduce.JobID, seen *look) (orders []mapreduce.BatchOrder, err error) {
+func (b *Batches) read(ctx context.Context, session *workers.Session, id mapreduce.JobID, seen *look) (orders []protocol.BatchOrder, err error) {
 	s := seen.Standing
 	all, err := b.jobs.Batches.Now(ctx, id)
 	if err != nil {
@@ -207,12 +208,12 @@ func (b *Batches) read(ctx context.Context, session *workers.Session, id mapredu
 		if one.Session != session.ID || !mayHave(session, s, one) {
 			continue
 		}
-		order := mapreduce.BatchOrder{
+		order := protocol.BatchOrder{
 			Batch: one.Batch, Cancel: s.State == mapreduce.JobCancelled || one.Ending,
 			Vars: job.Spec.Vars, Own: one.Provider == job.Spec.Provider,
 		}
 		switch {
-		case one.State != mapreduce.BatchPlanned:
+		case one.State != protocol.BatchPlanned:
 		case session.Tenant == "":
 			order.Wait = seen.waits[one.Number]
 		default: // whose account is another
@@ -220,7 +221,7 @@ func (b *Batches) read(ctx context.Context, session *workers.Session, id mapredu
 				return nil, err
 			}
 		}
-		if one.State == mapreduce.BatchCreating { // it is looked for
+		if one.State == protocol.BatchCreating { // it is looked for
 			for _, other := range all {
 				if other.Vendor != "" && other.Number != one.Number {
 					order.Others = append(order.Others, other.Vendor)

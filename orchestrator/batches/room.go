@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	kept "github.com/coditect/mapreduce/store/jobs/batches"
 )
 
@@ -26,16 +27,16 @@ func (b *Batches) account(ctx context.Context, id mapreduce.JobID, provider stri
 }
 
 // room returns what an account may have of a model.
-func (b *Batches) room(provider, model string) mapreduce.BatchRoom {
+func (b *Batches) room(provider, model string) protocol.BatchRoom {
 	if b.config.Room == nil {
-		return mapreduce.BatchRoom{}
+		return protocol.BatchRoom{}
 	}
 	return b.config.Room(provider, model)
 }
 
 // accountOf returns the account whose room a report takes: that of the batch which it says is begun.
-func (b *Batches) accountOf(ctx context.Context, id mapreduce.JobID, number int64, tenant mapreduce.TenantID, r *mapreduce.BatchReport) (kept.Account, error) {
-	if r.State != mapreduce.BatchCreating {
+func (b *Batches) accountOf(ctx context.Context, id mapreduce.JobID, number int64, tenant mapreduce.TenantID, r *protocol.BatchReport) (kept.Account, error) {
+	if r.State != protocol.BatchCreating {
 		return kept.Account{}, nil
 	}
 
@@ -84,7 +85,7 @@ func (b *Batches) seeRoom(ctx context.Context) error {
 		seen.waits = make(map[int64]string)
 		for i := range seen.Batches {
 			one := &seen.Batches[i]
-			if one.State != mapreduce.BatchPlanned || one.Filling || !seen.State.Running() {
+			if one.State != protocol.BatchPlanned || one.Filling || !seen.State.Running() {
 				continue
 			}
 
@@ -106,9 +107,9 @@ func (b *Batches) seeRoom(ctx context.Context) error {
 
 // lack says why a batch is not begun yet by workers of a tenant, or of all, "" if it may be. used is what accounts have
 // begun, and short why the first batch of a model waits.
-func (b *Batches) lack(ctx context.Context, one mapreduce.Batch, tenant mapreduce.TenantID, used map[string]*kept.Use, short map[string]string) (string, error) {
+func (b *Batches) lack(ctx context.Context, one protocol.Batch, tenant mapreduce.TenantID, used map[string]*kept.Use, short map[string]string) (string, error) {
 	most := b.room(one.Provider, one.Model)
-	if most == (mapreduce.BatchRoom{}) {
+	if most == (protocol.BatchRoom{}) {
 		return "", nil
 	}
 	account, err := b.account(ctx, one.Job, one.Provider, tenant)

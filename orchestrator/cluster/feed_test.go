@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
@@ -204,7 +205,7 @@ func TestNewsIsBounded(t *testing.T) {
 		t.Fatalf("%d jobs are told to be watched", len(n.Watched))
 	}
 	there.Hear(now, map[mapreduce.NodeID]nodes.News{"here": n})
-	for _, size := range []int{10, mapreduce.MaxNote, 2000} {
+	for _, size := range []int{10, protocol.MaxNote, 2000} {
 		for i := range 10_000 {
 			there.Add(ids[i%64], now, mapreduce.Activity{Unit: "u", Number: int64(i), Note: strings.Repeat("x", size)})
 		}

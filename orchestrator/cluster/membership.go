@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
@@ -42,7 +43,7 @@ type Hooks struct {
 	// GrantsFreed says that there is more to be granted, as another node lost some.
 	GrantsFreed func()
 	// ExpireSession gives back what a session holds whose worker is lost.
-	ExpireSession func(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error
+	ExpireSession func(ctx context.Context, s nodes.SessionRef, running map[protocol.Held]bool) error
 }
 
 // A Membership shows that a node lives, watches the others, and takes over from those

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -106,8 +107,8 @@ func TestWhoIsGoneAfterAnOutageIsFound(t *testing.T) {
 		config, log := enginetest.Logged(enginetest.Steady())
 		f := enginetest.NewFleet(t, 1, 1, nil, config)
 		n := f.Any()
-		silent, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "silent", Slots: 1})
-		dies, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "dies", Slots: 1})
+		silent, _ := enginetest.Hello(t, n, protocol.Hello{Session: "silent", Slots: 1})
+		dies, _ := enginetest.Hello(t, n, protocol.Hello{Session: "dies", Slots: 1})
 		id := n.Submit(enginetest.Script(nil), 2)
 		held := silent.Assigned()
 		dies.Assigned()
@@ -137,7 +138,7 @@ func TestWhoIsGoneAfterAnOutageIsFound(t *testing.T) {
 func TestSignsOfLifeForWorkers(t *testing.T) {
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 1, 1, nil, orchestrator.Config{Adopt: true})
-		w, welcome := enginetest.Hello(t, f.Any(), mapreduce.Hello{Session: "w", Slots: 1})
+		w, welcome := enginetest.Hello(t, f.Any(), protocol.Hello{Session: "w", Slots: 1})
 		if s := welcome.Silence; s <= 0 || s > 2500*time.Millisecond {
 			t.Fatalf("silent for up to %v, want at most 2.5 s", s)
 		}
@@ -148,10 +149,10 @@ func TestSignsOfLifeForWorkers(t *testing.T) {
 			if took := time.Since(before); took >= welcome.Silence {
 				t.Errorf("silent for %v, and said it would be for less than %v", took, welcome.Silence)
 			}
-			w.Send(&mapreduce.FromWorker{Heartbeat: &mapreduce.Heartbeat{}})
+			w.Send(&protocol.FromWorker{Heartbeat: &protocol.Heartbeat{}})
 		}
 		f.Faults.EndOutage()
-		_, welcome = enginetest.Hello(t, f.Any(), mapreduce.Hello{Session: "in the same process", Slots: 1, Embedded: true})
+		_, welcome = enginetest.Hello(t, f.Any(), protocol.Hello{Session: "in the same process", Slots: 1, Embedded: true})
 		if welcome.Silence != 0 {
 			t.Errorf("silent for up to %v, want no limit where there is nobody else", welcome.Silence)
 		}

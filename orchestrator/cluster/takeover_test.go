@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -122,11 +123,11 @@ func TestASessionThatWasExpiredInPartIsTakenOver(t *testing.T) {
 		spec.Parallelism = units
 		id := a.Submit(spec, units)
 		for got := 0; got < units; {
-			given := w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments
+			given := w.Until(func(m *protocol.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments
 			got += len(given)
-			var began mapreduce.FromWorker // or it is not given all
+			var began protocol.FromWorker // or it is not given all
 			for _, g := range given {
-				began.Started = append(began.Started, mapreduce.Held{Job: g.Job, Unit: g.Unit, Attempt: g.Attempt, Running: true})
+				began.Started = append(began.Started, protocol.Held{Job: g.Job, Unit: g.Unit, Attempt: g.Attempt, Running: true})
 			}
 			if err := w.Send(&began); err != nil {
 				t.Fatal(err)

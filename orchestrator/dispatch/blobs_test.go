@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -24,10 +25,10 @@ import (
 )
 
 // outputOf is a request to put an output from a byte on.
-func outputOf(session mapreduce.SessionID, h mapreduce.Held, data []byte, start int) *mapreduce.BlobRequest {
+func outputOf(session mapreduce.SessionID, h protocol.Held, data []byte, start int) *protocol.BlobRequest {
 	sum := sha256.Sum256(data)
-	return &mapreduce.BlobRequest{Session: session, Held: h, Blob: mapreduce.Blob{
-		Kind: mapreduce.BlobOutput, Length: int64(len(data)), SHA256: sum[:], Start: int64(start),
+	return &protocol.BlobRequest{Session: session, Held: h, Blob: protocol.Blob{
+		Kind: protocol.BlobOutput, Length: int64(len(data)), SHA256: sum[:], Start: int64(start),
 	}}
 }
 
@@ -37,7 +38,7 @@ func parts(data []byte, end error) func() ([]byte, error) {
 		if len(data) == 0 {
 			return nil, end
 		}
-		n := min(len(data), mapreduce.PartSize)
+		n := min(len(data), protocol.PartSize)
 		part := data[:n]
 		data = data[n:]
 		return part, nil
@@ -55,15 +56,15 @@ func reasoned(t *testing.T, n int) []byte {
 }
 
 // putOutput stores an output, and fills a report of it.
-func putOutput(w enginetest.Bare, session mapreduce.SessionID, h mapreduce.Held, data []byte) func(*mapreduce.Report) {
+func putOutput(w enginetest.Bare, session mapreduce.SessionID, h protocol.Held, data []byte) func(*protocol.Report) {
 	w.T.Helper()
 	put(w, session, h, data)
 	sum := sha256.Sum256(data)
-	return func(r *mapreduce.Report) { r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:] }
+	return func(r *protocol.Report) { r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:] }
 }
 
 // put stores an output.
-func put(w enginetest.Bare, session mapreduce.SessionID, h mapreduce.Held, data []byte) {
+func put(w enginetest.Bare, session mapreduce.SessionID, h protocol.Held, data []byte) {
 	w.T.Helper()
 	stored, err := w.PutBlob(w.T.Context(), outputOf(session, h, data, 0), parts(data, io.EOF))
 	if err != nil || stored.Length != int64(len(data)) {
@@ -76,8 +77,8 @@ func put(w enginetest.Bare, session mapreduce.SessionID, h mapreduce.Held, data 
 func TestOutputsArePut(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
-	thief := enginetest.GreetWith(t, n, &mapreduce.FromWorker{Drain: true, Hello: &mapreduce.Hello{Session: "thief", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}})
-	thief.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	thief := enginetest.GreetWith(t, n, &protocol.FromWorker{Drain: true, Hello: &protocol.Hello{Session: "thief", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}})
+	thief.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
 	w := enginetest.Greet(t, n, "w", 1)
 	id := n.Submit(enginetest.Script(nil), 1)
 	held := w.Assigned()
@@ -87,7 +88,7 @@ func TestOutputsArePut(t *testing.T) {
 	wantKind(t, err, errs.Precondition)
 	broken := errors.New("broken off")
 	some := parts(data[:1_000_000], nil)
-	var stored *mapreduce.BlobStored
+	var stored *protocol.BlobStored
 	_, err = w.PutBlob(t.Context(), outputOf("w", held, data, 0), func() ([]byte, error) {
 		if part, _ := some(); part != nil {
 			return part, nil
@@ -107,7 +108,7 @@ func TestOutputsArePut(t *testing.T) {
 	}
 	_, err = w.PutBlob(t.Context(), outputOf("w", held, data, int(stored.Length)+1), parts(data[stored.Length+1:], io.EOF))
 	wantKind(t, err, errs.Aborted)
-	if v := w.Report(held, func(r *mapreduce.Report) { r.Output = nil; r.Length, r.SHA256 = int64(len(data)), stored.SHA256 }); v != mapreduce.Accepted {
+	if v := w.Report(held, func(r *protocol.Report) { r.Output = nil; r.Length, r.SHA256 = int64(len(data)), stored.SHA256 }); v != protocol.Accepted {
 		t.Errorf("a report before its output was given %v", v)
 	}
 
@@ -129,7 +130,7 @@ func TestOutputsArePut(t *testing.T) {
 		t.Fatalf("%+v, %v", stored, err)
 	}
 	sum := sha256.Sum256(data)
-	if v := w.Report(held, func(r *mapreduce.Report) { r.Output = nil; r.Length, r.SHA256 = int64(len(data)), sum[:] }); v != mapreduce.Accepted {
+	if v := w.Report(held, func(r *protocol.Report) { r.Output = nil; r.Length, r.SHA256 = int64(len(data)), sum[:] }); v != protocol.Accepted {
 		t.Errorf("the verdict is %v", v)
 	}
 	page, err := n.ListUnits(t.Context(), mapreduce.ListUnitsQuery{Job: id, Outputs: true})
@@ -151,13 +152,13 @@ func TestPutsThatAreRefused(t *testing.T) {
 	n.Submit(enginetest.Script(nil), 1)
 	held := w.Assigned()
 	data := []byte("some output")
-	for name, change := range map[string]func(*mapreduce.BlobRequest){
-		"too large":      func(q *mapreduce.BlobRequest) { q.Blob.Length = mapreduce.MaxOutput + 1 },
-		"empty":          func(q *mapreduce.BlobRequest) { q.Blob.Length = 0 },
-		"more than said": func(q *mapreduce.BlobRequest) { q.Blob.Length = 5 },
-		"without a hash": func(q *mapreduce.BlobRequest) { q.Blob.SHA256 = nil },
-		"another hash":   func(q *mapreduce.BlobRequest) { q.Blob.SHA256 = make([]byte, 32) },
-		"of a text":      func(q *mapreduce.BlobRequest) { q.Blob.Kind = mapreduce.BlobText },
+	for name, change := range map[string]func(*protocol.BlobRequest){
+		"too large":      func(q *protocol.BlobRequest) { q.Blob.Length = protocol.MaxOutput + 1 },
+		"empty":          func(q *protocol.BlobRequest) { q.Blob.Length = 0 },
+		"more than said": func(q *protocol.BlobRequest) { q.Blob.Length = 5 },
+		"without a hash": func(q *protocol.BlobRequest) { q.Blob.SHA256 = nil },
+		"another hash":   func(q *protocol.BlobRequest) { q.Blob.SHA256 = make([]byte, 32) },
+		"of a text":      func(q *protocol.BlobRequest) { q.Blob.Kind = protocol.BlobText },
 	} {
 		q := outputOf("w", held, data, 0)
 		change(q)
@@ -229,12 +230,12 @@ func TestSlowBlobsDelayNoReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []mapreduce.Assignment
+	var all []protocol.Assignment
 	for len(all) < units {
-		all = append(all, w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments...)
+		all = append(all, w.Until(func(m *protocol.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments...)
 	}
-	heldBy := func(a mapreduce.Assignment) mapreduce.Held {
-		return mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
+	heldBy := func(a protocol.Assignment) protocol.Held {
+		return protocol.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
 	}
 	for _, a := range all {
 		if len(a.Text.Content) > 0 || len(a.Blobs) != 1 || a.Blobs[0].Length != int64(len(docs[string(a.Text.Document)])) {
@@ -243,7 +244,7 @@ func TestSlowBlobsDelayNoReports(t *testing.T) {
 	}
 	get := func(ctx context.Context) (string, error) {
 		var got []byte
-		q := &mapreduce.BlobRequest{Session: "w", Held: heldBy(all[0]), Blob: all[0].Blobs[0]}
+		q := &protocol.BlobRequest{Session: "w", Held: heldBy(all[0]), Blob: all[0].Blobs[0]}
 		err := w.GetBlob(ctx, q, func(part []byte) error { got = append(got, part...); return nil })
 		return string(got), err
 	}
@@ -258,7 +259,7 @@ func TestSlowBlobsDelayNoReports(t *testing.T) {
 		t.Errorf("one transfer too many: %v; want it refused, with a pause", err)
 	}
 	for _, a := range all[1:] {
-		if v := w.Report(heldBy(a), enginetest.AsIs); v != mapreduce.Accepted {
+		if v := w.Report(heldBy(a), enginetest.AsIs); v != protocol.Accepted {
 			t.Errorf("a report beside transfers that hang was given %v", v)
 		}
 	}
@@ -278,7 +279,7 @@ func TestSlowBlobsDelayNoReports(t *testing.T) {
 		}
 		break
 	}
-	if v := w.Report(heldBy(all[0]), enginetest.AsIs); v != mapreduce.Accepted {
+	if v := w.Report(heldBy(all[0]), enginetest.AsIs); v != protocol.Accepted {
 		t.Errorf("the last report was given %v", v)
 	}
 	w.Report(w.Assigned(), enginetest.AsIs)
@@ -288,20 +289,20 @@ func TestSlowBlobsDelayNoReports(t *testing.T) {
 // A choosy fleet breaks the stream with a message that cannot be sent: one that
 // hands out a certain unit.
 type choosy struct {
-	mapreduce.Fleet
+	protocol.Fleet
 	poison mapreduce.UnitID
 }
 
-func (f choosy) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+func (f choosy) Work(ctx context.Context, stream protocol.WorkStream) error {
 	return f.Fleet.Work(ctx, choosyStream{stream, f.poison})
 }
 
 type choosyStream struct {
-	mapreduce.WorkStream
+	protocol.WorkStream
 	poison mapreduce.UnitID
 }
 
-func (s choosyStream) Send(m *mapreduce.ToWorker) error {
+func (s choosyStream) Send(m *protocol.ToWorker) error {
 	for _, a := range m.Assignments {
 		if a.Unit == s.poison {
 			return errs.New(errs.Invalid, "the message is larger than a worker takes")
@@ -316,7 +317,7 @@ func TestAUnitThatCannotBeHandedOutIsSetAside(t *testing.T) {
 	for _, attempts := range []int{1, 2} {
 		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
 			c := enginetest.NewCluster(t)
-			c.Wrap = func(f mapreduce.Fleet) mapreduce.Fleet { return choosy{f, "doc-0000007"} }
+			c.Wrap = func(f protocol.Fleet) protocol.Fleet { return choosy{f, "doc-0000007"} }
 			config := enginetest.Quick(orchestrator.Config{Adopt: true})
 			config.Grace = 30 * time.Second // a worker that connects again is not dead, however slow the machine
 			n := c.Orchestrator(config)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store"
@@ -40,7 +41,7 @@ func wantOneRunning(t *testing.T, n *enginetest.Node, id mapreduce.JobID) {
 
 // welcome waits until a worker is taken up.
 func welcome(w enginetest.Bare) enginetest.Bare {
-	w.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	w.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
 	return w
 }
 
@@ -186,7 +187,7 @@ func TestAUnitThatIsTakenBackHasACall(t *testing.T) {
 				lost := n.Submit(alone(), 1)
 				had := mortal.Assigned()
 
-				other := welcome(enginetest.GreetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+				other := welcome(enginetest.GreetWith(t, n, &protocol.FromWorker{Hello: &protocol.Hello{
 					Session: "other", Slots: 1, Prefetch: tt.ahead, Offer: mapreduce.Offer{Providers: []string{"other"}},
 				}}))
 				spec := alone()
@@ -198,7 +199,7 @@ func TestAUnitThatIsTakenBackHasACall(t *testing.T) {
 				other.Assigned()
 
 				mortal = enginetest.Greet(t, n, "mortal", 1, had)
-				dropped := mortal.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil }).Welcome.Drop
+				dropped := mortal.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil }).Welcome.Drop
 				if len(dropped) != tt.dropped {
 					t.Errorf("the worker drops %v, want %d units", dropped, tt.dropped)
 				}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // Bounds of what a worker may say, so that no sum of it overflows, and no time that it
@@ -34,7 +35,7 @@ const (
 
 // BoundMessage brings the times and the counts of a worker's message within bounds,
 // in place.
-func BoundMessage(m *mapreduce.FromWorker) {
+func BoundMessage(m *protocol.FromWorker) {
 	for i := range m.Reports {
 		boundReport(&m.Reports[i])
 	}
@@ -65,7 +66,7 @@ func BoundMessage(m *mapreduce.FromWorker) {
 // boundNote returns a note as it is shown to people: one line without control characters, cut
 // between characters.
 func boundNote(note string) string {
-	end := min(len(note), mapreduce.MaxNote)
+	end := min(len(note), protocol.MaxNote)
 	for end > 0 && end < len(note) && !utf8.RuneStart(note[end]) {
 		end--
 	}
@@ -77,7 +78,7 @@ func boundNote(note string) string {
 	}, note[:end])
 }
 
-func boundReport(r *mapreduce.Report) {
+func boundReport(r *protocol.Report) {
 	r.RetryAfter = min(r.RetryAfter, maxPause)
 	if r.Parking != nil {
 		r.Parking.WakeAfter = min(r.Parking.WakeAfter, maxParked)

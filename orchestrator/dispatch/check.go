@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -25,7 +26,7 @@ type Given struct {
 
 // ChecksQuickly reports whether the output of a report can be checked without reading
 // anything but, for a few, the document.
-func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
+func (g Given) ChecksQuickly(rep *protocol.Report) bool {
 	if g.Unit == nil || rep.Length > 0 || gate.IsHandle(g.Unit.Woken) {
 		return false // of what people have decided the decisions are read
 	}
@@ -41,7 +42,7 @@ func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
 // which ends the stream, if it cannot read the data to check against at the moment. That
 // it cannot be read at all is a reason too, as the stream would come back with the same
 // report. It trusts nothing in the report but its unit and attempt.
-func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
+func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID, rep *protocol.Report, g Given) (why, err error) {
 	err = c.supervisor.RetryStoreCall(ctx, "reading what an output is checked against", func() error {
 		return c.supervisor.ContainPanic(ctx, "checking an output", func() (err error) {
 			why, err = c.examineOutput(ctx, session, rep, g)
@@ -62,7 +63,7 @@ func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID
 // examineOutput says why the output of a report is refused. It believes of the report no
 // more than whose it is: one for an attempt that is not the session's is refused
 // unread, which changes nothing, unless the attempt should become its own.
-func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
+func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID, rep *protocol.Report, g Given) (why, err error) {
 	u := g.Unit
 	if u == nil || rep.Length > 0 { // what was put of its output is told by the record as it is now
 		if u, err = c.jobs.View.Unit(ctx, rep.Job, rep.Unit); err != nil {
@@ -97,9 +98,9 @@ var errNotIts = errors.New("the attempt is not this worker's")
 // run, and reports whether its worker is to blame: one that does so again and again is
 // broken, or hostile. Where what an output is checked against is damaged, no attempt can
 // do better, and no worker is to blame.
-func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error) (blamed bool) {
-	refused := &mapreduce.Report{
-		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable,
+func RefuseReport(session mapreduce.SessionID, rep *protocol.Report, why error) (blamed bool) {
+	refused := &protocol.Report{
+		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: protocol.Errored, Class: protocol.Retryable,
 		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", nameOf(session), why)}),
 		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Charges: rep.Charges, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
 		ToolTime: rep.ToolTime, Prompt: rep.Prompt, Elapsed: rep.Elapsed, Savings: rep.Savings,
@@ -110,10 +111,10 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 
 	switch {
 	case errors.Is(why, errNotIts):
-		rep.Outcome, rep.Errors = mapreduce.Returned, nil // says nothing of anything
+		rep.Outcome, rep.Errors = protocol.Returned, nil // says nothing of anything
 		return false
 	case cluster.IsDamage(why):
-		rep.Class = mapreduce.PermanentUnit
+		rep.Class = protocol.PermanentUnit
 		rep.Errors[len(rep.Errors)-1] = fmt.Sprintf("what the output is checked against cannot be read: %v", why)
 		return false
 	}
@@ -132,12 +133,12 @@ func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
 
 // CheckReport returns an error that says which count, time or length of a report is
 // impossible.
-func CheckReport(r *mapreduce.Report) error {
-	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= mapreduce.MaxInline
-	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= mapreduce.MaxOutput && len(r.SHA256) == sha256.Size
+func CheckReport(r *protocol.Report) error {
+	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= protocol.MaxInline
+	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= protocol.MaxOutput && len(r.SHA256) == sha256.Size
 
 	switch {
-	case r.Outcome == mapreduce.Done && !inline && !put:
+	case r.Outcome == protocol.Done && !inline && !put:
 		return fmt.Errorf("an output of %d bytes that was put, with a hash of %d bytes and %d bytes beside it", r.Length, len(r.SHA256), len(r.Output))
 	case r.Size < 0 || r.Size > maxReportTokens:
 		return fmt.Errorf("an output of %d tokens", r.Size)
@@ -149,7 +150,7 @@ func CheckReport(r *mapreduce.Report) error {
 
 // dropImpossible takes numbers that cannot be off a report. What an attempt spent is not
 // known then, and what it had reserved is charged.
-func dropImpossible(r *mapreduce.Report) {
+func dropImpossible(r *protocol.Report) {
 	if checkSpent(r) != nil {
 		r.Tokens, r.CostMicros, r.Charges, r.Unmeasured = mapreduce.Tokens{}, 0, nil, true
 	}
@@ -162,7 +163,7 @@ func dropImpossible(r *mapreduce.Report) {
 }
 
 // checkSpent returns an error that names what an attempt cannot have spent.
-func checkSpent(r *mapreduce.Report) error {
+func checkSpent(r *protocol.Report) error {
 	switch {
 	case !countsTokens(r.Tokens.In):
 		return impossible("tokens.input", r.Tokens.In)
@@ -183,7 +184,7 @@ func checkSpent(r *mapreduce.Report) error {
 
 // checkTimes returns an error that names the time or the count of calls that an attempt
 // cannot have had.
-func checkTimes(r *mapreduce.Report) error {
+func checkTimes(r *protocol.Report) error {
 	times := []struct {
 		name string
 		took time.Duration
@@ -207,7 +208,7 @@ func checkTimes(r *mapreduce.Report) error {
 
 // checkSavings returns an error that names what caches cannot have saved an attempt: more
 // tokens than it was charged for, or money without tokens or answers.
-func checkSavings(r *mapreduce.Report) error {
+func checkSavings(r *protocol.Report) error {
 	s := &r.Savings
 	cached := s.CacheRead + s.CacheWrite
 	switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 )
@@ -14,22 +15,22 @@ import (
 // A mortalStream is one whose worker has said hello, takes what it is given, and ends as the
 // test says.
 type mortalStream struct {
-	hello  chan *mapreduce.FromWorker
-	given  chan mapreduce.Assignment
+	hello  chan *protocol.FromWorker
+	given  chan protocol.Assignment
 	broken chan struct{}
 	closed bool // by the worker's own system
 }
 
-// Send implements mapreduce.WorkStream.
-func (s *mortalStream) Send(m *mapreduce.ToWorker) error {
+// Send implements protocol.WorkStream.
+func (s *mortalStream) Send(m *protocol.ToWorker) error {
 	for _, a := range m.Assignments {
 		s.given <- a
 	}
 	return nil
 }
 
-// Recv implements mapreduce.WorkStream.
-func (s *mortalStream) Recv() (*mapreduce.FromWorker, error) {
+// Recv implements protocol.WorkStream.
+func (s *mortalStream) Recv() (*protocol.FromWorker, error) {
 	select {
 	case m := <-s.hello:
 		return m, nil
@@ -38,7 +39,7 @@ func (s *mortalStream) Recv() (*mapreduce.FromWorker, error) {
 	}
 }
 
-// ClosedByWorker implements mapreduce.WorkStream.
+// ClosedByWorker implements protocol.WorkStream.
 func (s *mortalStream) ClosedByWorker() bool { return s.closed }
 
 // What a killed worker held runs elsewhere a moment later; what a worker holds that the network
@@ -59,8 +60,8 @@ func TestAKilledWorkerIsToldFromABrokenNetwork(t *testing.T) {
 				n := c.Orchestrator(orchestrator.Config{Adopt: true, Grace: 10 * time.Second})
 				n.Submit(enginetest.Script(nil), 1)
 
-				s := &mortalStream{make(chan *mapreduce.FromWorker, 1), make(chan mapreduce.Assignment, 1), make(chan struct{}), test.closed}
-				s.hello <- &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "mortal", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}}
+				s := &mortalStream{make(chan *protocol.FromWorker, 1), make(chan protocol.Assignment, 1), make(chan struct{}), test.closed}
+				s.hello <- &protocol.FromWorker{Hello: &protocol.Hello{Session: "mortal", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}}
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -69,7 +70,7 @@ func TestAKilledWorkerIsToldFromABrokenNetwork(t *testing.T) {
 				had := <-s.given
 
 				other := enginetest.Greet(t, n, "other", 1)
-				other.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+				other.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
 				killed := time.Now()
 				close(s.broken)
 				<-ended

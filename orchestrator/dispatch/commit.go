@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/observe"
@@ -140,9 +141,9 @@ func (c *Committer) beginTurn(ctx context.Context, task *schedule.Task) (context
 	}
 
 	begun := time.Now()
-	held := func(yield func(mapreduce.Held) bool) {
+	held := func(yield func(protocol.Held) bool) {
 		for _, r := range task.Turn.Reports {
-			if !yield(mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}) {
+			if !yield(protocol.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}) {
 				return
 			}
 		}
@@ -225,15 +226,15 @@ func (c *Committer) delayRetry(j *schedule.Job) {
 
 // sendVerdicts sends the verdicts of a turn to the sessions they are for.
 func (c *Committer) sendVerdicts(task *schedule.Task, res *queue.Result) {
-	bySession := make(map[*workers.Session][]mapreduce.VerdictOn)
+	bySession := make(map[*workers.Session][]protocol.VerdictOn)
 	for i, p := range task.Sent {
-		v := mapreduce.VerdictOn{
-			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
+		v := protocol.VerdictOn{
+			Held:    protocol.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
 			Verdict: res.Verdicts[i].Verdict,
 		}
 		bySession[p.Session] = append(bySession[p.Session], v)
 
-		if v.Verdict == mapreduce.Stale {
+		if v.Verdict == protocol.Stale {
 			c.log.Warn("report of a superseded attempt refused",
 				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.Session.ID)
 		}
@@ -243,7 +244,7 @@ func (c *Committer) sendVerdicts(task *schedule.Task, res *queue.Result) {
 	}
 
 	for session, vs := range bySession {
-		session.Peer.Send(&mapreduce.ToWorker{Verdicts: vs})
+		session.Peer.Send(&protocol.ToWorker{Verdicts: vs})
 	}
 }
 

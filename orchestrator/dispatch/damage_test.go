@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -31,10 +32,10 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 		early bool
 		want  string
 	}{
-		"when it is assigned": {mapreduce.MaxInline, true, "input of the unit"},
-		"when it is fetched":  {2 * mapreduce.MaxAssigned, true, "input of the unit"},
-		"when it is reported": {2 * mapreduce.MaxAssigned, false, "what the output is checked against cannot be read"},
-		"when it is shown":    {mapreduce.MaxInline, false, "its result cannot be assembled"}, // what was assigned is at hand until then
+		"when it is assigned": {protocol.MaxInline, true, "input of the unit"},
+		"when it is fetched":  {2 * protocol.MaxAssigned, true, "input of the unit"},
+		"when it is reported": {2 * protocol.MaxAssigned, false, "what the output is checked against cannot be read"},
+		"when it is shown":    {protocol.MaxInline, false, "its result cannot be assembled"}, // what was assigned is at hand until then
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := enginetest.NewCluster(t)
@@ -110,10 +111,10 @@ func damage(c *enginetest.Cluster, id mapreduce.JobID, unit mapreduce.UnitID) {
 }
 
 // held returns n attempts that w is assigned.
-func held(w enginetest.Bare, n int) (all []mapreduce.Held) {
+func held(w enginetest.Bare, n int) (all []protocol.Held) {
 	w.T.Helper()
 	for len(all) < n {
-		for _, a := range w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments {
+		for _, a := range w.Until(func(m *protocol.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments {
 			all = append(all, heldOf(a))
 		}
 	}
@@ -121,16 +122,16 @@ func held(w enginetest.Bare, n int) (all []mapreduce.Held) {
 }
 
 // verdicts reports attempts, all in one message, and returns what became of each.
-func verdicts(w enginetest.Bare, all []mapreduce.Held) map[mapreduce.UnitID]mapreduce.Verdict {
+func verdicts(w enginetest.Bare, all []protocol.Held) map[mapreduce.UnitID]protocol.Verdict {
 	w.T.Helper()
-	m := new(mapreduce.FromWorker)
+	m := new(protocol.FromWorker)
 	for _, h := range all {
-		m.Reports = append(m.Reports, mapreduce.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: mapreduce.Done, Size: 1})
+		m.Reports = append(m.Reports, protocol.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: protocol.Done, Size: 1})
 	}
 	w.Say(m)
-	got := make(map[mapreduce.UnitID]mapreduce.Verdict)
+	got := make(map[mapreduce.UnitID]protocol.Verdict)
 	for len(got) < len(all) {
-		for _, v := range w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts {
+		for _, v := range w.Until(func(m *protocol.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts {
 			got[v.Unit] = v.Verdict
 		}
 	}
@@ -148,10 +149,10 @@ func TestAReportThatCannotBeStoredIsAlone(t *testing.T) {
 	held := held(w, units)
 	damage(c, id, held[7].Unit)
 	for unit, v := range verdicts(w, held) {
-		if want := mapreduce.Accepted; v != want && unit != held[7].Unit {
+		if want := protocol.Accepted; v != want && unit != held[7].Unit {
 			t.Errorf("the report of %s, beside the one that cannot be stored, was given %v", unit, v)
 		}
-		if unit == held[7].Unit && v != mapreduce.Stale {
+		if unit == held[7].Unit && v != protocol.Stale {
 			t.Errorf("the report that cannot be stored was given %v", v)
 		}
 	}
@@ -213,7 +214,7 @@ func TestADamagedUnitOfALostWorkerFailsItsJob(t *testing.T) {
 func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
-	w := enginetest.GreetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+	w := enginetest.GreetWith(t, n, &protocol.FromWorker{Hello: &protocol.Hello{
 		Session: "w", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}, Parsers: []string{"text/html"}},
 	}})
 	spec := enginetest.Script(nil)
@@ -244,7 +245,7 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Report(next, func(r *mapreduce.Report) { r.Output = parsed("another text") })
+	w.Report(next, func(r *protocol.Report) { r.Output = parsed("another text") })
 	gone := fmt.Sprintf("0 of its %d bytes are there", len(long))
 	if end := n.EndWithin(job.ID, soonFailed); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, gone) {
 		t.Errorf("the job ended %v: %s", end.State, end.Error)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
@@ -66,7 +67,7 @@ func (d *dispatcher) dispatchUnits(ctx context.Context, t *schedule.Task, res *q
 
 		if b == nil {
 			d.scheduler.Sessions.Introduce(session, t.Job)
-			b = &assignmentBatch{session: session, message: &mapreduce.ToWorker{Assignments: make([]mapreduce.Assignment, 0, claims[c.Session])}}
+			b = &assignmentBatch{session: session, message: &protocol.ToWorker{Assignments: make([]protocol.Assignment, 0, claims[c.Session])}}
 			bySession[c.Session] = b
 		}
 
@@ -95,7 +96,7 @@ func (d *dispatcher) prepareAssignment(ctx context.Context, t *schedule.Task, u 
 	case failed != nil:
 		d.scheduler.Sessions.EnterReportFor(b.session, failed, false)
 	default:
-		d.scheduler.Sessions.KeepInputs(b.session, mapreduce.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
+		d.scheduler.Sessions.KeepInputs(b.session, protocol.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
 		a.TraceParent = d.tracing.Claim(ctx, &a, t.Spec, b.session.ID)
 		b.addAssignment(a, u.GoesApart())
 	}
@@ -110,14 +111,14 @@ const unpreparedAfter = time.Second
 // the unit, and what fails for an unclear reason costs it an attempt, or it would come back
 // for ever.
 func (d *dispatcher) reportUnprepared(j *schedule.Job, session *workers.Session, u *records.Unit, why error) {
-	report := mapreduce.Report{
-		Job: j.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
+	report := protocol.Report{
+		Job: j.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: protocol.Returned,
 	}
 
 	if cluster.ClassOf(why) != cluster.Passing {
-		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
+		report.Outcome, report.Errors = protocol.Errored, []string{"input of the unit: " + why.Error()}
 		if cluster.IsDamage(why) {
-			report.Class = mapreduce.PermanentUnit
+			report.Class = protocol.PermanentUnit
 		}
 	}
 
@@ -129,12 +130,12 @@ func (d *dispatcher) reportUnprepared(j *schedule.Job, session *workers.Session,
 // An assignmentBatch is what goes to one worker, in messages of bounded size.
 type assignmentBatch struct {
 	session *workers.Session
-	message *mapreduce.ToWorker
+	message *protocol.ToWorker
 	size    int
 }
 
 // addAssignment adds an assignment; apart says that it has a message of its own.
-func (b *assignmentBatch) addAssignment(a mapreduce.Assignment, apart bool) {
+func (b *assignmentBatch) addAssignment(a protocol.Assignment, apart bool) {
 	if apart {
 		b.sendBatch()
 	}
@@ -148,7 +149,7 @@ func (b *assignmentBatch) addAssignment(a mapreduce.Assignment, apart bool) {
 }
 
 // assignmentSize is about how many bytes an assignment takes.
-func assignmentSize(a *mapreduce.Assignment) int {
+func assignmentSize(a *protocol.Assignment) int {
 	n := len(a.Journal) + len(a.Item) + 256
 	if a.WakeCall != nil {
 		n += len(a.WakeCall.Answer)
@@ -166,7 +167,7 @@ func (b *assignmentBatch) sendBatch() {
 	if m := b.message; len(m.Assignments) > 0 {
 		b.session.Peer.Send(m)
 	}
-	b.message, b.size = &mapreduce.ToWorker{}, 0
+	b.message, b.size = &protocol.ToWorker{}, 0
 }
 
 // readInputTexts reads what the claimed units work on, all together, but for what is too
@@ -174,7 +175,7 @@ func (b *assignmentBatch) sendBatch() {
 func (d *dispatcher) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []queue.Claimed) ([][]byte, error) {
 	ranges := make([]content.TextRange, len(claimed))
 	for i, c := range claimed {
-		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
+		if src := c.Unit.Source; src != nil && src.End-src.Start <= protocol.MaxAssigned {
 			ranges[i] = content.TextRange{SHA256: src.SHA256, Start: src.Start, End: src.End}
 		}
 	}
@@ -188,8 +189,8 @@ func (d *dispatcher) readInputTexts(ctx context.Context, id mapreduce.JobID, cla
 
 // makeAssignment returns the assignment of a unit with the units that it takes, if their
 // outputs are in it; or of one that failed in the job that this one repeats, its report.
-func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor) (a mapreduce.Assignment, taken []*records.Unit, failed *mapreduce.Report, err error) {
-	a = mapreduce.Assignment{
+func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs transfer.InputVisitor) (a protocol.Assignment, taken []*records.Unit, failed *protocol.Report, err error) {
+	a = protocol.Assignment{
 		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.MustBeAlone(),
 		Last: u.Failures+1 >= int64(t.Spec.MaxAttempts),
@@ -205,7 +206,7 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 
 	// An input that is larger than the room that is left goes as a blob, which the worker
 	// gets.
-	room := mapreduce.MaxAssigned - len(a.Item)
+	room := protocol.MaxAssigned - len(a.Item)
 	if a.WakeCall != nil {
 		room -= len(a.WakeCall.Answer)
 	}
@@ -222,7 +223,7 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 		room -= len(remembered)
 	} else {
 		sum := sha256.Sum256(remembered)
-		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
+		a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
 
 	if err := d.assignEvidence(ctx, &a, t, u); err != nil {
@@ -245,7 +246,7 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 
 // assignWakeCall adds the call that woke a unit to its assignment. What people have decided about its values may be too
 // large for that: then it is announced as a blob.
-func (d *dispatcher) assignWakeCall(ctx context.Context, a *mapreduce.Assignment, u *records.Unit) (err error) {
+func (d *dispatcher) assignWakeCall(ctx context.Context, a *protocol.Assignment, u *records.Unit) (err error) {
 	if u.Woken == "" {
 		return nil
 	}
@@ -258,13 +259,13 @@ func (d *dispatcher) assignWakeCall(ctx context.Context, a *mapreduce.Assignment
 		return err
 	}
 	sum := sha256.Sum256(answer)
-	a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobWakeAnswer, SHA256: sum[:], Length: int64(len(answer))})
+	a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobWakeAnswer, SHA256: sum[:], Length: int64(len(answer))})
 	return nil
 }
 
 // assignEvidence announces what tools have brought to earlier attempts, if that is
 // anything.
-func (d *dispatcher) assignEvidence(ctx context.Context, a *mapreduce.Assignment, t *schedule.Task, u *records.Unit) error {
+func (d *dispatcher) assignEvidence(ctx context.Context, a *protocol.Assignment, t *schedule.Task, u *records.Unit) error {
 	stage := t.Stages.StageAt(u.Level)
 	if stage == nil || len(stage.Tools) == 0 {
 		return nil
@@ -277,16 +278,16 @@ func (d *dispatcher) assignEvidence(ctx context.Context, a *mapreduce.Assignment
 
 	sum := sha256.Sum256(list)
 	a.EvidenceItems = own
-	a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobEvidenceList, SHA256: sum[:], Length: int64(len(list))})
+	a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobEvidenceList, SHA256: sum[:], Length: int64(len(list))})
 	return nil
 }
 
 // assignText adds the text of a unit to its assignment, or announces it as a blob.
-func (d *dispatcher) assignText(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, text []byte, room int) (err error) {
+func (d *dispatcher) assignText(ctx context.Context, a *protocol.Assignment, u *records.Unit, text []byte, room int) (err error) {
 	src := u.Source
 	switch size := src.End - src.Start; {
 	case size > int64(room):
-		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.SHA256, Length: src.Length, Start: src.Start, End: src.End})
+		a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobText, SHA256: src.SHA256, Length: src.Length, Start: src.Start, End: src.End})
 		text = nil
 	case text == nil && size > 0:
 		text, err = d.jobs.Content.Text(ctx, a.Job, src.SHA256, src.Start, src.End)
@@ -297,13 +298,13 @@ func (d *dispatcher) assignText(ctx context.Context, a *mapreduce.Assignment, u 
 
 // assignPages names the pages that a model may be shown beside the text of a unit, if the job has models
 // see pages. A page is no input of a unit that parses, which reads all of them.
-func (d *dispatcher) assignPages(ctx context.Context, a *mapreduce.Assignment, t *schedule.Task, u *records.Unit) error {
+func (d *dispatcher) assignPages(ctx context.Context, a *protocol.Assignment, t *schedule.Task, u *records.Unit) error {
 	if t.Spec.See() == mapreduce.SeeNever || u.Kind == mapreduce.KindParse {
 		return nil
 	}
 
 	locations, src := outputs.NewLocator(d.jobs.Reader(), a.Job), u.Source
-	pages, err := locations.Pages(ctx, string(u.Document), src.Start, src.End, mapreduce.MaxShownPages)
+	pages, err := locations.Pages(ctx, string(u.Document), src.Start, src.End, protocol.MaxShownPages)
 	if err != nil || len(pages) == 0 {
 		return err
 	}
@@ -311,13 +312,13 @@ func (d *dispatcher) assignPages(ctx context.Context, a *mapreduce.Assignment, t
 	if err != nil || parse == nil || parse.Source == nil {
 		return err
 	}
-	a.Text.Shown = &mapreduce.ShownPages{SHA256: parse.Source.SHA256, Length: parse.Source.Length, Pages: pages}
+	a.Text.Shown = &protocol.ShownPages{SHA256: parse.Source.SHA256, Length: parse.Source.Length, Pages: pages}
 	return nil
 }
 
 // assignInputs adds what a unit takes to its assignment, or announces it as a blob. It
 // returns the units that it takes, with their outputs, if it added these.
-func (d *dispatcher) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each transfer.InputVisitor, room int) (taken []*records.Unit, err error) {
+func (d *dispatcher) assignInputs(ctx context.Context, a *protocol.Assignment, u *records.Unit, each transfer.InputVisitor, room int) (taken []*records.Unit, err error) {
 	if u.Inputs == nil && !outputs.IsBundle(u) { // as of most units
 		return nil, nil
 	}
@@ -339,13 +340,13 @@ func (d *dispatcher) assignInputs(ctx context.Context, a *mapreduce.Assignment, 
 	}
 
 	if total > int64(room) {
-		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: total})
+		a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobInputs, Length: total})
 		return nil, nil
 	}
 
 	for _, in := range inputs {
 		h := in.header
-		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
+		one := protocol.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
 		if !h.Failed {
 			err := d.transfers.Inputs.Parts(ctx, a.Job, u, in.unit, func(part []byte) error {
 				one.Data = append(one.Data, part...)
@@ -371,9 +372,9 @@ func (d *dispatcher) assignInputs(ctx context.Context, a *mapreduce.Assignment, 
 	return taken, nil
 }
 
-func textOf(u *records.Unit, content []byte) *mapreduce.Text {
+func textOf(u *records.Unit, content []byte) *protocol.Text {
 	s := u.Source
-	return &mapreduce.Text{
+	return &protocol.Text{
 		Document: u.Document, SHA256: s.SHA256, MediaType: s.MediaType, Metadata: s.Metadata,
 		Content: content, CoreStart: int(s.CoreStart - s.Start), CoreEnd: int(s.CoreEnd - s.Start),
 		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks), Length: s.Length,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 )
@@ -13,12 +14,12 @@ import (
 // is given it ever more seldom: after a while it keeps the store no busier than failures
 // would.
 func TestNoUnitIsHandedBackForEver(t *testing.T) {
-	returned := func(r *mapreduce.Report) { r.Outcome = mapreduce.Returned }
-	parked := func(r *mapreduce.Report) {
-		r.Outcome, r.Parking = mapreduce.Parked, &mapreduce.Parking{Handle: "h", WakeAfter: time.Microsecond}
+	returned := func(r *protocol.Report) { r.Outcome = protocol.Returned }
+	parked := func(r *protocol.Report) {
+		r.Outcome, r.Parking = protocol.Parked, &mapreduce.Parking{Handle: "h", WakeAfter: time.Microsecond}
 	}
 	for name, tt := range map[string]struct {
-		say func(*mapreduce.Report)
+		say func(*protocol.Report)
 	}{
 		"handed back": {returned},
 		"parked":      {parked},
@@ -40,10 +41,10 @@ func TestNoUnitIsHandedBackForEver(t *testing.T) {
 
 // refuse is a worker that says the same of each unit for so long, and returns how many it
 // was given.
-func refuse(n *enginetest.Node, t *testing.T, long time.Duration, say func(*mapreduce.Report)) (times int) {
+func refuse(n *enginetest.Node, t *testing.T, long time.Duration, say func(*protocol.Report)) (times int) {
 	t.Helper()
-	w, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "idle", Slots: 1})
-	received := make(chan *mapreduce.ToWorker)
+	w, _ := enginetest.Hello(t, n, protocol.Hello{Session: "idle", Slots: 1})
+	received := make(chan *protocol.ToWorker)
 	go func() {
 		defer close(received)
 		for {
@@ -59,22 +60,22 @@ func refuse(n *enginetest.Node, t *testing.T, long time.Duration, say func(*mapr
 	for end := time.After(long); ; {
 		select {
 		case <-end:
-			w.Send(&mapreduce.FromWorker{Drain: true})
+			w.Send(&protocol.FromWorker{Drain: true})
 			_ = w.Stream.CloseSend() // nothing more is said
 			for range received {
 			}
 			return times
 		case <-beat.C:
-			w.Send(&mapreduce.FromWorker{Heartbeat: &mapreduce.Heartbeat{}})
+			w.Send(&protocol.FromWorker{Heartbeat: &protocol.Heartbeat{}})
 		case m, ok := <-received:
 			if !ok {
 				t.Fatal("the stream has ended")
 			}
 			for _, a := range m.Assignments {
 				times++
-				r := mapreduce.Report{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
+				r := protocol.Report{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
 				say(&r)
-				w.Send(&mapreduce.FromWorker{Reports: []mapreduce.Report{r}})
+				w.Send(&protocol.FromWorker{Reports: []protocol.Report{r}})
 			}
 		}
 	}

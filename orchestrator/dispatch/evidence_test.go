@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -431,14 +432,14 @@ func TestForgedEvidenceIsRefused(t *testing.T) {
 }
 
 // putEvidence puts a text as evidence, as a worker does.
-func putEvidence(w enginetest.Bare, session mapreduce.SessionID, h mapreduce.Held, number int, text string, change ...func(*mapreduce.Blob)) error {
+func putEvidence(w enginetest.Bare, session mapreduce.SessionID, h protocol.Held, number int, text string, change ...func(*protocol.Blob)) error {
 	e := mapreduce.Evidence{URI: "https://example.org/" + text[:min(8, len(text))], Tool: "fetch"}
 	e.DescribeText([]byte(text))
-	b := mapreduce.Blob{Kind: mapreduce.BlobEvidence, Length: int64(len(text)), SHA256: e.SHA256, FirstEntry: number, Evidence: &e}
+	b := protocol.Blob{Kind: protocol.BlobEvidence, Length: int64(len(text)), SHA256: e.SHA256, FirstEntry: number, Evidence: &e}
 	for _, f := range change {
 		f(&b)
 	}
-	_, err := w.PutBlob(w.T.Context(), &mapreduce.BlobRequest{Session: session, Held: h, Blob: b}, parts([]byte(text), io.EOF))
+	_, err := w.PutBlob(w.T.Context(), &protocol.BlobRequest{Session: session, Held: h, Blob: b}, parts([]byte(text), io.EOF))
 	return err
 }
 
@@ -446,8 +447,8 @@ func putEvidence(w enginetest.Bare, session mapreduce.SessionID, h mapreduce.Hel
 const tinyPicture = "\x89PNG\r\n\x1a\n..."
 
 // pictureOf changes a put to one of a picture.
-func pictureOf(media, data string) func(*mapreduce.Blob) {
-	return func(b *mapreduce.Blob) {
+func pictureOf(media, data string) func(*protocol.Blob) {
+	return func(b *protocol.Blob) {
 		b.Evidence.URI, b.Evidence.Media = "https://example.org/", media
 		b.Evidence.DescribeText([]byte(data))
 	}
@@ -456,7 +457,7 @@ func pictureOf(media, data string) func(*mapreduce.Blob) {
 // greetTooled is greet for a worker that has a tool.
 func greetTooled(t *testing.T, n *enginetest.Node, session mapreduce.SessionID) enginetest.Bare {
 	t.Helper()
-	return enginetest.GreetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+	return enginetest.GreetWith(t, n, &protocol.FromWorker{Hello: &protocol.Hello{
 		Session: session, Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}, Tools: []string{"fetch"}},
 	}})
 }
@@ -484,8 +485,8 @@ func TestHostileEvidence(t *testing.T) {
 	stale, other := held, held
 	stale.Attempt++
 	other.Unit = "doc-0000001"
-	says := func(change func(*mapreduce.Evidence)) func(*mapreduce.Blob) {
-		return func(b *mapreduce.Blob) { change(b.Evidence) }
+	says := func(change func(*mapreduce.Evidence)) func(*protocol.Blob) {
+		return func(b *protocol.Blob) { change(b.Evidence) }
 	}
 	for name, tt := range map[string]struct {
 		err  error
@@ -502,10 +503,10 @@ func TestHostileEvidence(t *testing.T) {
 		"another kind of picture": {putEvidence(w, "w", held, 2, tinyPicture, pictureOf("image/jpeg", tinyPicture)), errs.Invalid},
 		"a text as a picture":     {putEvidence(w, "w", held, 2, "<svg onload=x>", says(func(e *mapreduce.Evidence) { e.Media, e.Characters = "image/png", 0 })), errs.Invalid},
 		"a picture too large":     {putEvidence(w, "w", held, 2, largePicture, pictureOf("image/png", largePicture)), errs.Invalid},
-		"no description":          {putEvidence(w, "w", held, 2, "c", func(b *mapreduce.Blob) { b.Evidence = nil }), errs.Invalid},
+		"no description":          {putEvidence(w, "w", held, 2, "c", func(b *protocol.Blob) { b.Evidence = nil }), errs.Invalid},
 		"more than fits":          {putEvidence(w, "w", held, 2, large+"c"), errs.Invalid},
 		"not UTF-8":               {putEvidence(w, "w", held, 2, "c\xff"), errs.Invalid},
-		"another hash":            {putEvidence(w, "w", held, 2, "c", func(b *mapreduce.Blob) { b.SHA256 = make([]byte, 32) }), errs.Invalid},
+		"another hash":            {putEvidence(w, "w", held, 2, "c", func(b *protocol.Blob) { b.SHA256 = make([]byte, 32) }), errs.Invalid},
 		"another's hash":          {putEvidence(w, "w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.SHA256 = make([]byte, 32) })), errs.Invalid},
 		"a forged id":             {putEvidence(w, "w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Document = "evidence_0123456789abcdef" })), errs.Invalid},
 		"the id of a document":    {putEvidence(w, "w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Document = "doc-0000000" })), errs.Invalid},
@@ -519,41 +520,41 @@ func TestHostileEvidence(t *testing.T) {
 		"no tool":            {putEvidence(w, "w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Tool = "" })), errs.Invalid},
 		"a title too long":   {putEvidence(w, "w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Title = strings.Repeat("x", 2000) })), errs.Invalid},
 		"metadata too large": {putEvidence(w, "w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Metadata = map[string]string{"x": strings.Repeat("x", 5000)} })), errs.Invalid},
-		"less than was said": {putEvidence(w, "w", held, 2, "c", func(b *mapreduce.Blob) { b.Length++ }), errs.Invalid},
-		"more than was said": {putEvidence(w, "w", held, 2, "cc", func(b *mapreduce.Blob) { b.Length-- }), errs.Invalid},
-		"the end of it":      {putEvidence(w, "w", held, 2, "cc", func(b *mapreduce.Blob) { b.Start = 1 }), errs.Invalid},
-		"a list of its own":  {putEvidence(w, "w", held, 2, "c", func(b *mapreduce.Blob) { b.Kind = mapreduce.BlobEvidenceList }), errs.Invalid},
+		"less than was said": {putEvidence(w, "w", held, 2, "c", func(b *protocol.Blob) { b.Length++ }), errs.Invalid},
+		"more than was said": {putEvidence(w, "w", held, 2, "cc", func(b *protocol.Blob) { b.Length-- }), errs.Invalid},
+		"the end of it":      {putEvidence(w, "w", held, 2, "cc", func(b *protocol.Blob) { b.Start = 1 }), errs.Invalid},
+		"a list of its own":  {putEvidence(w, "w", held, 2, "c", func(b *protocol.Blob) { b.Kind = protocol.BlobEvidenceList }), errs.Invalid},
 	} {
 		if tt.err == nil || errs.KindOf(tt.err) != tt.want {
 			t.Errorf("%s: %v, want an error of kind %v", name, tt.err, tt.want)
 		}
 	}
-	w.Say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: held.Job, Unit: held.Unit, Attempt: 1, Outcome: mapreduce.Returned}}})
+	w.Say(&protocol.FromWorker{Reports: []protocol.Report{{Job: held.Job, Unit: held.Unit, Attempt: 1, Outcome: protocol.Returned}}})
 	again := assignment(w)
 	for again.Unit != held.Unit {
-		w.Say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: held.Job, Unit: again.Unit, Attempt: again.Attempt, Outcome: mapreduce.Returned}}})
+		w.Say(&protocol.FromWorker{Reports: []protocol.Report{{Job: held.Job, Unit: again.Unit, Attempt: again.Attempt, Outcome: protocol.Returned}}})
 		again = assignment(w)
 	}
-	got := make(map[mapreduce.BlobKind][]byte)
-	get := func(b mapreduce.Blob) error {
+	got := make(map[protocol.BlobKind][]byte)
+	get := func(b protocol.Blob) error {
 		got[b.Kind] = nil
-		return w.GetBlob(t.Context(), &mapreduce.BlobRequest{Session: "w", Held: heldOf(again), Blob: b}, func(part []byte) error {
+		return w.GetBlob(t.Context(), &protocol.BlobRequest{Session: "w", Held: heldOf(again), Blob: b}, func(part []byte) error {
 			got[b.Kind] = append(got[b.Kind], part...)
 			return nil
 		})
 	}
-	i := slices.IndexFunc(again.Blobs, func(b mapreduce.Blob) bool { return b.Kind == mapreduce.BlobEvidenceList })
+	i := slices.IndexFunc(again.Blobs, func(b protocol.Blob) bool { return b.Kind == protocol.BlobEvidenceList })
 	if i < 0 || again.EvidenceItems != 2 {
 		t.Fatalf("the next attempt is given %d items and %+v", again.EvidenceItems, again.Blobs)
 	}
 	var list []mapreduce.Evidence
-	if err := get(again.Blobs[i]); err != nil || json.Unmarshal(got[mapreduce.BlobEvidenceList], &list) != nil || len(list) != 2 {
-		t.Fatalf("the list is %s: %v", got[mapreduce.BlobEvidenceList], err)
+	if err := get(again.Blobs[i]); err != nil || json.Unmarshal(got[protocol.BlobEvidenceList], &list) != nil || len(list) != 2 {
+		t.Fatalf("the list is %s: %v", got[protocol.BlobEvidenceList], err)
 	}
-	if err := get(mapreduce.Blob{Kind: mapreduce.BlobEvidence, Evidence: &list[1]}); err != nil || string(got[mapreduce.BlobEvidence]) != large {
-		t.Errorf("%d bytes came of a text of %d: %v", len(got[mapreduce.BlobEvidence]), len(large), err)
+	if err := get(protocol.Blob{Kind: protocol.BlobEvidence, Evidence: &list[1]}); err != nil || string(got[protocol.BlobEvidence]) != large {
+		t.Errorf("%d bytes came of a text of %d: %v", len(got[protocol.BlobEvidence]), len(large), err)
 	}
-	if err := get(mapreduce.Blob{Kind: mapreduce.BlobEvidence, Evidence: &mapreduce.Evidence{Document: "evidence_0123456789abcdef"}}); errs.KindOf(err) != errs.NotFound {
+	if err := get(protocol.Blob{Kind: protocol.BlobEvidence, Evidence: &mapreduce.Evidence{Document: "evidence_0123456789abcdef"}}); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("evidence that there is not: %v", err)
 	}
 	if err := putEvidence(w, "w", held, 2, "c"); errs.KindOf(err) != errs.Precondition || err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/observe"
@@ -39,7 +40,7 @@ func (l *Losses) handleUnbound(id mapreduce.SessionID, epochs ...int64) {
 
 // expireLostSession expires a session whose worker did not come back in time. If it did, or
 // went elsewhere, nothing is left to do here but to forget it.
-func (l *Losses) expireLostSession(ctx context.Context, session *workers.Session, running map[mapreduce.Held]bool) {
+func (l *Losses) expireLostSession(ctx context.Context, session *workers.Session, running map[protocol.Held]bool) {
 	err := l.Expire(ctx, nodes.SessionRef{Session: session.ID, Node: l.jobs.Node(), Epoch: session.Epoch}, running)
 	if err != nil {
 		l.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", session.ID)
@@ -50,7 +51,7 @@ func (l *Losses) expireLostSession(ctx context.Context, session *workers.Session
 }
 
 // expireAfter expires a session unless it is taken up again within d.
-func (l *Losses) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
+func (l *Losses) expireAfter(s nodes.SessionRef, running map[protocol.Held]bool, d time.Duration) {
 	l.supervisor.AfterGrace(d, func(ctx context.Context) {
 		if err := l.Expire(ctx, s, running); err != nil && ctx.Err() == nil {
 			l.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.Session)
@@ -61,7 +62,7 @@ func (l *Losses) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool
 
 // Expire gives up what a session holds, unless it was taken up since: its units go
 // back to their queues.
-func (l *Losses) Expire(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
+func (l *Losses) Expire(ctx context.Context, s nodes.SessionRef, running map[protocol.Held]bool) error {
 	units := 0
 	// One transaction gives up a part of what the session holds.
 	for {

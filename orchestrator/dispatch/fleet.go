@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
@@ -46,7 +46,7 @@ type FleetParts struct {
 	Tracing    *observe.Tracer  // may be nil
 }
 
-// A Fleet is the workers of an orchestrator. It does what mapreduce.Fleet asks. Its methods are safe for concurrent use.
+// A Fleet is the workers of an orchestrator. It does what protocol.Fleet asks. Its methods are safe for concurrent use.
 type Fleet struct {
 	config     FleetConfig
 	jobs       *jobs.Jobs
@@ -95,7 +95,7 @@ func (f *Fleet) Drain() {
 	f.admission.refuseStreams()
 
 	for _, session := range f.scheduler.Sessions.All() {
-		session.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
+		session.Peer.Send(&protocol.ToWorker{Goodbye: true})
 	}
 
 	gone := make(chan struct{})

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/orchestrator/dispatch"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
@@ -60,12 +61,12 @@ func FuzzReports(f *testing.F) {
 				checkPossible(t, rep)
 				why = errors.New("something else is wrong with it")
 			}
-			attempt := mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}
+			attempt := protocol.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}
 			if !dispatch.RefuseReport("session", rep, why) {
 				t.Error("nobody is to blame for a report that was refused")
 			}
-			if rep.Outcome != mapreduce.Errored || len(rep.Output) > 0 || rep.Length != 0 || len(rep.Errors) == 0 ||
-				attempt != (mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
+			if rep.Outcome != protocol.Errored || len(rep.Output) > 0 || rep.Length != 0 || len(rep.Errors) == 0 ||
+				attempt != (protocol.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
 				t.Errorf("a report that was refused became %+v", rep)
 			}
 			if err := dispatch.CheckReport(rep); err != nil {
@@ -80,16 +81,16 @@ func FuzzReports(f *testing.F) {
 func messages() []proto.Message {
 	forever := durationpb.New(math.MaxInt64)
 	honest := &pb.Report{
-		JobId: job, UnitId: unitName, Attempt: 1, Outcome: pb.Outcome(mapreduce.Done), Output: []byte("x"), PromptTokens: 7, Confidence: 0.5,
+		JobId: job, UnitId: unitName, Attempt: 1, Outcome: pb.Outcome(protocol.Done), Output: []byte("x"), PromptTokens: 7, Confidence: 0.5,
 		Tokens: &pb.Tokens{Input: 10, Output: 5}, CostMicros: 3, CallCount: 1, CallLatency: durationpb.New(time.Second),
 	}
 	huge := &pb.Report{
-		JobId: job, UnitId: unitName, Attempt: math.MaxInt32, Outcome: pb.Outcome(mapreduce.Done), OutputBytes: math.MaxInt64, Sha256: make([]byte, sha256.Size),
+		JobId: job, UnitId: unitName, Attempt: math.MaxInt32, Outcome: pb.Outcome(protocol.Done), OutputBytes: math.MaxInt64, Sha256: make([]byte, sha256.Size),
 		PromptTokens: math.MaxInt64, Confidence: 1, Tokens: &pb.Tokens{Input: math.MaxInt64, Output: math.MaxInt64}, CostMicros: math.MaxInt64,
 		CallLatency: forever, ToolTime: forever, Elapsed: forever, RetryAfter: forever,
 		Savings: &pb.Savings{AnswerCount: math.MaxInt64, AnswerCostMicros: math.MaxInt64, CacheWriteTokens: math.MaxInt64, CacheReadTokens: math.MaxInt64, PromptCostMicros: math.MinInt64},
 	}
-	parked := &pb.Report{JobId: job, UnitId: unitName, Attempt: 1, Outcome: pb.Outcome(mapreduce.Parked), Parking: &pb.Parking{Handle: "h", WakeAfter: forever}}
+	parked := &pb.Report{JobId: job, UnitId: unitName, Attempt: 1, Outcome: pb.Outcome(protocol.Parked), Parking: &pb.Parking{Handle: "h", WakeAfter: forever}}
 	held := &pb.Held{JobId: job, UnitId: unitName, Attempt: 1}
 	rates := &pb.Rates{Requests: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64}
 	return []proto.Message{
@@ -107,7 +108,7 @@ func messages() []proto.Message {
 }
 
 // checkBounds checks what every message keeps once it was brought within bounds.
-func checkBounds(t *testing.T, m *mapreduce.FromWorker) {
+func checkBounds(t *testing.T, m *protocol.FromWorker) {
 	t.Helper()
 	count := func(what string, n, most int64) {
 		if n < 0 || n > most {
@@ -142,7 +143,7 @@ func checkBounds(t *testing.T, m *mapreduce.FromWorker) {
 }
 
 // checkPossible checks what a report keeps that was taken.
-func checkPossible(t *testing.T, r *mapreduce.Report) {
+func checkPossible(t *testing.T, r *protocol.Report) {
 	t.Helper()
 	for _, n := range []int64{r.Size, r.Tokens.In, r.Tokens.Out} {
 		if n < 0 || n > mostTokens {
@@ -161,7 +162,7 @@ func checkPossible(t *testing.T, r *mapreduce.Report) {
 	if r.CostMicros < 0 || r.CostMicros > mostMicros || !(r.Confidence >= 0 && r.Confidence <= 1) {
 		t.Errorf("a cost of %d and a confidence of %v are taken", r.CostMicros, r.Confidence)
 	}
-	if r.Outcome == mapreduce.Done && (len(r.Output) > mapreduce.MaxInline || r.Length < 0 || r.Length > mapreduce.MaxOutput || r.Length > 0 && len(r.SHA256) != sha256.Size) {
+	if r.Outcome == protocol.Done && (len(r.Output) > protocol.MaxInline || r.Length < 0 || r.Length > protocol.MaxOutput || r.Length > 0 && len(r.SHA256) != sha256.Size) {
 		t.Errorf("an output of %d bytes, or of %d, is taken", len(r.Output), r.Length)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
@@ -177,16 +178,16 @@ func TestAnotherWorkerRunsWhatOneLiedAbout(t *testing.T) {
 }
 
 // hugeReports are reports that no worker of ours sends.
-var hugeReports = map[string]func(*mapreduce.Report){
-	"a length beyond all":          func(r *mapreduce.Report) { r.Length, r.SHA256 = math.MaxInt64, make([]byte, 32) },
-	"an output that was not put":   func(r *mapreduce.Report) { r.Length, r.SHA256 = 1<<16+1, make([]byte, 32) },
-	"a hash of nothing":            func(r *mapreduce.Report) { r.Length, r.SHA256 = 0, make([]byte, 32) },
-	"a length without a hash":      func(r *mapreduce.Report) { r.Length = 1<<16 + 1 },
-	"more than a report may carry": func(r *mapreduce.Report) { r.Output = make([]byte, mapreduce.MaxInline+1) },
-	"tokens beyond all":            func(r *mapreduce.Report) { r.Tokens.In = math.MaxInt64 },
-	"a size beyond all":            func(r *mapreduce.Report) { r.Size = math.MaxInt64 },
-	"what is no output":            func(r *mapreduce.Report) { r.Output = []byte("\xff\xff") },
-	"an output in both ways": func(r *mapreduce.Report) {
+var hugeReports = map[string]func(*protocol.Report){
+	"a length beyond all":          func(r *protocol.Report) { r.Length, r.SHA256 = math.MaxInt64, make([]byte, 32) },
+	"an output that was not put":   func(r *protocol.Report) { r.Length, r.SHA256 = 1<<16+1, make([]byte, 32) },
+	"a hash of nothing":            func(r *protocol.Report) { r.Length, r.SHA256 = 0, make([]byte, 32) },
+	"a length without a hash":      func(r *protocol.Report) { r.Length = 1<<16 + 1 },
+	"more than a report may carry": func(r *protocol.Report) { r.Output = make([]byte, protocol.MaxInline+1) },
+	"tokens beyond all":            func(r *protocol.Report) { r.Tokens.In = math.MaxInt64 },
+	"a size beyond all":            func(r *protocol.Report) { r.Size = math.MaxInt64 },
+	"what is no output":            func(r *protocol.Report) { r.Output = []byte("\xff\xff") },
+	"an output in both ways": func(r *protocol.Report) {
 		r.Length, r.SHA256, r.Output = 5, make([]byte, 32), []byte("\x22\x00")
 	},
 }
@@ -203,13 +204,13 @@ func TestReportsThatNoWorkerSends(t *testing.T) {
 	}
 }
 
-func reportIsRefused(t *testing.T, fill func(*mapreduce.Report)) {
+func reportIsRefused(t *testing.T, fill func(*protocol.Report)) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	id := n.Submit(enginetest.Script(nil), 2)
 	w := enginetest.Greet(t, n, "hostile", 1)
 	held := w.Assigned()
-	if v := w.Report(held, fill); v != mapreduce.Accepted {
+	if v := w.Report(held, fill); v != protocol.Accepted {
 		t.Errorf("verdict %v, want that the failure was taken", v)
 	}
 	w.Cut()
@@ -234,21 +235,21 @@ func TestPutsOfOthers(t *testing.T) {
 	id := n.Submit(enginetest.Script(nil), 1)
 	owner := enginetest.Greet(t, n, "owner", 1)
 	held := owner.Assigned()
-	data := reasoned(t, mapreduce.MaxInline)
+	data := reasoned(t, protocol.MaxInline)
 	stored := putOutput(owner, "owner", held, data)
 	other := enginetest.Greet(t, n, "other", 1)
-	other.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
-	invented := reasoned(t, 2*mapreduce.MaxInline)
+	other.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
+	invented := reasoned(t, 2*protocol.MaxInline)
 	_, err := other.PutBlob(t.Context(), outputOf("other", held, invented, 0), parts(invented, io.EOF))
 	wantKind(t, err, errs.Precondition)
-	other.Say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Done}}})
-	if v := other.Until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts[0]; v.Verdict != mapreduce.Stale {
+	other.Say(&protocol.FromWorker{Reports: []protocol.Report{{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: protocol.Done}}})
+	if v := other.Until(func(m *protocol.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts[0]; v.Verdict != protocol.Stale {
 		t.Errorf("verdict %v on the report of another's unit, want stale", v)
 	}
 	_, err = owner.PutBlob(t.Context(), outputOf("owner", held, invented, 0), parts(invented, io.EOF))
 	wantKind(t, err, errs.Precondition)
 	v := owner.Report(held, stored)
-	if u := n.Units(id)[held.Unit]; v != mapreduce.Accepted || u.State != mapreduce.UnitComplete {
+	if u := n.Units(id)[held.Unit]; v != protocol.Accepted || u.State != mapreduce.UnitComplete {
 		t.Errorf("verdict %v, unit %+v: the output is not the owner's", v, u)
 	}
 	page, err := n.ListUnits(t.Context(), mapreduce.ListUnitsQuery{Job: id, Outputs: true})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -51,18 +52,18 @@ func keysIn(t *testing.T, data []byte) (all []string) {
 }
 
 // appendOf puts entries into the journal of a unit, as a worker does.
-func appendOf(w enginetest.Bare, session mapreduce.SessionID, h mapreduce.Held, first int, data []byte, change ...func(*mapreduce.Blob)) error {
+func appendOf(w enginetest.Bare, session mapreduce.SessionID, h protocol.Held, first int, data []byte, change ...func(*protocol.Blob)) error {
 	sum := sha256.Sum256(data)
-	b := mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: int64(len(data)), SHA256: sum[:], FirstEntry: first}
+	b := protocol.Blob{Kind: protocol.BlobJournal, Length: int64(len(data)), SHA256: sum[:], FirstEntry: first}
 	for _, f := range change {
 		f(&b)
 	}
 	rest := data
-	_, err := w.PutBlob(w.T.Context(), &mapreduce.BlobRequest{Session: session, Held: h, Blob: b}, func() ([]byte, error) {
+	_, err := w.PutBlob(w.T.Context(), &protocol.BlobRequest{Session: session, Held: h, Blob: b}, func() ([]byte, error) {
 		if len(rest) == 0 {
 			return nil, io.EOF
 		}
-		n := min(len(rest), mapreduce.PartSize)
+		n := min(len(rest), protocol.PartSize)
 		part := rest[:n]
 		rest = rest[n:]
 		return part, nil
@@ -71,13 +72,13 @@ func appendOf(w enginetest.Bare, session mapreduce.SessionID, h mapreduce.Held, 
 }
 
 // assignment receives the next assignment.
-func assignment(w enginetest.Bare) mapreduce.Assignment {
+func assignment(w enginetest.Bare) protocol.Assignment {
 	w.T.Helper()
-	return w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments[0]
+	return w.Until(func(m *protocol.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments[0]
 }
 
-func heldOf(a mapreduce.Assignment) mapreduce.Held {
-	return mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Running: true}
+func heldOf(a protocol.Assignment) protocol.Held {
+	return protocol.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Running: true}
 }
 
 // A worker adds to the journal of a unit that it holds, entries of the attempt that it
@@ -98,7 +99,7 @@ func TestHostileAppends(t *testing.T) {
 	early.Attempt--
 	other.Unit = "doc-0000001"
 	next := entry(t, "c", 1, nil)
-	large := entry(t, "large", 1, make([]byte, mapreduce.MaxJournalEntry))
+	large := entry(t, "large", 1, make([]byte, protocol.MaxJournalEntry))
 	for name, tt := range map[string]struct {
 		err  error
 		want errs.Kind
@@ -113,21 +114,21 @@ func TestHostileAppends(t *testing.T) {
 		"an entry of an attempt":    {appendOf(w, "w", held, 2, entry(t, "c", 2, nil)), errs.Invalid},
 		"no entry":                  {appendOf(w, "w", held, 2, []byte("no entry")), errs.Invalid},
 		"an entry that is too long": {appendOf(w, "w", held, 2, large), errs.Invalid},
-		"too much at once":          {appendOf(w, "w", held, 2, make([]byte, mapreduce.MaxJournalAppend+1)), errs.Invalid},
+		"too much at once":          {appendOf(w, "w", held, 2, make([]byte, protocol.MaxJournalAppend+1)), errs.Invalid},
 		"nothing":                   {appendOf(w, "w", held, 2, nil), errs.Invalid},
-		"another hash":              {appendOf(w, "w", held, 2, next, func(b *mapreduce.Blob) { b.SHA256 = make([]byte, 32) }), errs.Invalid},
-		"less than was said":        {appendOf(w, "w", held, 2, next, func(b *mapreduce.Blob) { b.Length++ }), errs.Invalid},
-		"more than was said":        {appendOf(w, "w", held, 2, next, func(b *mapreduce.Blob) { b.Length-- }), errs.Invalid},
-		"the end of it":             {appendOf(w, "w", held, 2, next, func(b *mapreduce.Blob) { b.Start = 1 }), errs.Invalid},
+		"another hash":              {appendOf(w, "w", held, 2, next, func(b *protocol.Blob) { b.SHA256 = make([]byte, 32) }), errs.Invalid},
+		"less than was said":        {appendOf(w, "w", held, 2, next, func(b *protocol.Blob) { b.Length++ }), errs.Invalid},
+		"more than was said":        {appendOf(w, "w", held, 2, next, func(b *protocol.Blob) { b.Length-- }), errs.Invalid},
+		"the end of it":             {appendOf(w, "w", held, 2, next, func(b *protocol.Blob) { b.Start = 1 }), errs.Invalid},
 	} {
 		if tt.err == nil || errs.KindOf(tt.err) != tt.want {
 			t.Errorf("%s: %v, want an error of kind %v", name, tt.err, tt.want)
 		}
 	}
-	w.Say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: held.Job, Unit: held.Unit, Attempt: 1, Outcome: mapreduce.Returned}}})
+	w.Say(&protocol.FromWorker{Reports: []protocol.Report{{Job: held.Job, Unit: held.Unit, Attempt: 1, Outcome: protocol.Returned}}})
 	again := assignment(w)
 	for again.Unit != held.Unit {
-		w.Say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: held.Job, Unit: again.Unit, Attempt: again.Attempt, Outcome: mapreduce.Done, Size: 1}}})
+		w.Say(&protocol.FromWorker{Reports: []protocol.Report{{Job: held.Job, Unit: again.Unit, Attempt: again.Attempt, Outcome: protocol.Done, Size: 1}}})
 		again = assignment(w)
 	}
 	if diff := cmp.Diff([]string{"a 1", "b 1"}, keysIn(t, again.Journal)); diff != "" || again.JournalEntries != 2 || again.Attempt != 2 {
@@ -155,11 +156,11 @@ func TestJournalOfALostWorker(t *testing.T) {
 	lost.Cut()
 	w := enginetest.Greet(t, n, "w", 1)
 	a := assignment(w)
-	if a.Attempt != 2 || a.Journal != nil || a.JournalEntries != 3 || len(a.Blobs) != 1 || a.Blobs[0].Kind != mapreduce.BlobJournal {
+	if a.Attempt != 2 || a.Journal != nil || a.JournalEntries != 3 || len(a.Blobs) != 1 || a.Blobs[0].Kind != protocol.BlobJournal {
 		t.Fatalf("assigned %+v", a)
 	}
 	b, data := a.Blobs[0], []byte(nil)
-	err := w.GetBlob(t.Context(), &mapreduce.BlobRequest{Session: "w", Held: heldOf(a), Blob: b}, func(part []byte) error {
+	err := w.GetBlob(t.Context(), &protocol.BlobRequest{Session: "w", Held: heldOf(a), Blob: b}, func(part []byte) error {
 		data = append(data, part...)
 		return nil
 	})
@@ -175,8 +176,8 @@ func TestJournalOfALostWorker(t *testing.T) {
 	if err := appendOf(w, "w", heldOf(a), 3, entry(t, "d", 2, nil)); err != nil {
 		t.Error(err)
 	}
-	w.Say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: a.Job, Unit: a.Unit, Attempt: 2, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit, Errors: []string{"broken"},
+	w.Say(&protocol.FromWorker{Reports: []protocol.Report{{
+		Job: a.Job, Unit: a.Unit, Attempt: 2, Outcome: protocol.Errored, Class: protocol.PermanentUnit, Errors: []string{"broken"},
 	}}})
 	n.WantEnd(a.Job, mapreduce.JobFailed)
 	n.Sound()
@@ -202,9 +203,9 @@ func TestSlowAppendsDelayNoReports(t *testing.T) {
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	w := enginetest.Greet(t, n, "w", 2)
 	n.Submit(enginetest.Script(nil), 2)
-	var held []mapreduce.Held
+	var held []protocol.Held
 	for len(held) < 2 {
-		for _, a := range w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments {
+		for _, a := range w.Until(func(m *protocol.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments {
 			held = append(held, heldOf(a))
 		}
 	}
@@ -212,11 +213,11 @@ func TestSlowAppendsDelayNoReports(t *testing.T) {
 	data := entry(t, "a", 1, nil)
 	go func() { appended <- appendOf(w, "w", held[0], 0, data) }()
 	<-begun
-	w.Say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: held[1].Job, Unit: held[1].Unit, Attempt: held[1].Attempt, Outcome: mapreduce.Done, Size: 1,
+	w.Say(&protocol.FromWorker{Reports: []protocol.Report{{
+		Job: held[1].Job, Unit: held[1].Unit, Attempt: held[1].Attempt, Outcome: protocol.Done, Size: 1,
 	}}})
-	first := w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts
-	if len(first) != 1 || first[0].Unit != held[1].Unit || first[0].Verdict != mapreduce.Accepted {
+	first := w.Until(func(m *protocol.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts
+	if len(first) != 1 || first[0].Unit != held[1].Unit || first[0].Verdict != protocol.Accepted {
 		t.Errorf("the first verdicts are %+v; want that on the other report", first)
 	}
 	close(kept)
@@ -228,14 +229,14 @@ func TestSlowAppendsDelayNoReports(t *testing.T) {
 // cutting ends a worker's stream around its appends: before one is stored, or after,
 // when the worker has not heard of it.
 type cutting struct {
-	mapreduce.Fleet
+	protocol.Fleet
 	next func() (before, after bool)
 }
 
 var errCut = errs.New(errs.Unavailable, "the connection was cut")
 
-func (f cutting) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	if q.Blob.Kind != mapreduce.BlobJournal {
+func (f cutting) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
+	if q.Blob.Kind != protocol.BlobJournal {
 		return f.Fleet.PutBlob(ctx, q, next)
 	}
 	before, after := f.next()
@@ -254,7 +255,7 @@ func (f cutting) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next fun
 func TestNoCallIsMadeTwice(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	var appends atomic.Int64
-	c.Wrap = func(f mapreduce.Fleet) mapreduce.Fleet {
+	c.Wrap = func(f protocol.Fleet) protocol.Fleet {
 		return cutting{f, func() (before, after bool) {
 			n := appends.Add(1)
 			return n%4 == 1, n%4 == 3

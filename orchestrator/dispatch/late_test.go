@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -23,7 +24,7 @@ func TestAReportOfALevelThatWasDroppedIsStale(t *testing.T) {
 	id := n.Submit(enginetest.Script(nil), 2)
 	old := enginetest.Greet(t, n, "old", 1)
 	old.Report(old.Assigned(), enginetest.AsIs)
-	old.Report(old.Assigned(), func(r *mapreduce.Report) { r.Outcome, r.Class = mapreduce.Errored, mapreduce.PermanentUnit })
+	old.Report(old.Assigned(), func(r *protocol.Report) { r.Outcome, r.Class = protocol.Errored, protocol.PermanentUnit })
 	final := old.Assigned()
 	if final.Unit != mapreduce.FinalUnit {
 		t.Fatalf("assigned %v, want the final reduce", final)
@@ -48,7 +49,7 @@ func TestAReportOfALevelThatWasDroppedIsStale(t *testing.T) {
 		t.Fatalf("assigned %v, want %v again", again, final)
 	}
 	old = enginetest.Greet(t, n, "old", 1, final)
-	if v := old.Report(final, enginetest.AsIs); v != mapreduce.Stale {
+	if v := old.Report(final, enginetest.AsIs); v != protocol.Stale {
 		t.Errorf("verdict %v on a report of a reduce that was dropped, want stale", v)
 	}
 }
@@ -125,23 +126,23 @@ func TestWorkersAreToldToForgetJobs(t *testing.T) {
 	w := enginetest.Greet(t, n, "w", 1)
 	for range 3 {
 		id := n.Submit(enginetest.Script(nil), 1)
-		m := w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Jobs) > 0 })
+		m := w.Until(func(m *protocol.ToWorker) bool { return len(m.Jobs) > 0 })
 		if m.Jobs[0].Job != id {
 			t.Errorf("introduced %s, want %s", m.Jobs[0].Job, id)
 		}
 		if len(m.Assignments) == 0 {
-			m = w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 })
+			m = w.Until(func(m *protocol.ToWorker) bool { return len(m.Assignments) > 0 })
 		}
 		w.Report(heldBy(m), enginetest.AsIs)
 		w.Report(w.Assigned(), enginetest.AsIs) // the final reduce
-		m = w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Forget) > 0 })
+		m = w.Until(func(m *protocol.ToWorker) bool { return len(m.Forget) > 0 })
 		if m.Forget[0] != id {
 			t.Errorf("told to forget %s, want %s", m.Forget[0], id)
 		}
 	}
 }
 
-func heldBy(m *mapreduce.ToWorker) mapreduce.Held {
+func heldBy(m *protocol.ToWorker) protocol.Held {
 	a := m.Assignments[0]
-	return mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Running: true}
+	return protocol.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Running: true}
 }

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // passNotes passes what units of a worker say of themselves on to those who watch their
 // jobs. Nothing keeps it.
-func (r *reports) passNotes(heard []mapreduce.Progress) {
+func (r *reports) passNotes(heard []protocol.Progress) {
 	if len(heard) == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestAnswersOfJobsThatAreGoneCountForTheirOwnReports(t *testing.T) {
 	s := &workerStream{Session: new(workers.Session), out: newOutbox(func() {})}
 	s.out.noteReports(maxUnheld-1, maxUnheld-1)
-	s.dropGone(&mapreduce.FromWorker{Reports: make([]mapreduce.Report, maxUnheld-1)}, map[mapreduce.JobID]bool{"": true})
+	s.dropGone(&protocol.FromWorker{Reports: make([]protocol.Report, maxUnheld-1)}, map[mapreduce.JobID]bool{"": true})
 	s.out.noteReports(maxUnheld-1, maxUnheld-1)
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()

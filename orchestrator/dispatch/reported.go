@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -30,7 +31,7 @@ const maxChecking = 64
 // hear enters a message on the scheduler, with those of its reports whose outputs
 // were checked at once; the others follow once they were. It returns the units that have
 // begun and may have brought a worker down before.
-func (r *reports) hear(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
+func (r *reports) hear(ctx context.Context, s *workerStream, m *protocol.FromWorker) ([]protocol.Held, error) {
 	BoundMessage(m)
 	got := r.scheduler.Sessions.Receive(s.Session, m, r.signals.Feeds.Number)
 	r.passNotes(got.Notes)
@@ -57,7 +58,7 @@ func (r *reports) hear(ctx context.Context, s *workerStream, m *mapreduce.FromWo
 // takes them off the message: workers could make up any number of jobs, and the scheduler
 // would have to go through all of them. It returns what is known of the other reports, and
 // notes how many of them wait for their verdicts.
-func (r *reports) answerGone(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) ([]schedule.Reported, error) {
+func (r *reports) answerGone(ctx context.Context, s *workerStream, m *protocol.FromWorker, reported []schedule.Reported) ([]schedule.Reported, error) {
 	gone, err := r.findGone(ctx, s, m.Reports, reported)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (r *reports) answerGone(ctx context.Context, s *workerStream, m *mapreduce.
 // findGone returns, of the jobs of reports that the scheduler does not know or that are
 // another tenant's, whether they are gone as far as the worker is concerned. It may have held
 // units of other tenants before it was bound to its own; to it there are no such jobs.
-func (r *reports) findGone(ctx context.Context, s *workerStream, reports []mapreduce.Report, reported []schedule.Reported) (map[mapreduce.JobID]bool, error) {
+func (r *reports) findGone(ctx context.Context, s *workerStream, reports []protocol.Report, reported []schedule.Reported) (map[mapreduce.JobID]bool, error) {
 	var gone map[mapreduce.JobID]bool
 	for i := range reports {
 		id := reports[i].Job
@@ -108,12 +109,12 @@ func (r *reports) findGone(ctx context.Context, s *workerStream, reports []mapre
 
 // dropGone takes the reports of jobs that are gone off a message, and answers them. They
 // count as reports that have come, as each verdict counts as the answer to one.
-func (s *workerStream) dropGone(m *mapreduce.FromWorker, gone map[mapreduce.JobID]bool) {
-	answer := &mapreduce.ToWorker{}
-	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(one mapreduce.Report) bool {
+func (s *workerStream) dropGone(m *protocol.FromWorker, gone map[mapreduce.JobID]bool) {
+	answer := &protocol.ToWorker{}
+	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(one protocol.Report) bool {
 		if gone[one.Job] {
-			answer.Verdicts = append(answer.Verdicts, mapreduce.VerdictOn{
-				Held: mapreduce.Held{Job: one.Job, Unit: one.Unit, Attempt: one.Attempt}, Verdict: mapreduce.Gone,
+			answer.Verdicts = append(answer.Verdicts, protocol.VerdictOn{
+				Held: protocol.Held{Job: one.Job, Unit: one.Unit, Attempt: one.Attempt}, Verdict: protocol.Gone,
 			})
 		}
 		return gone[one.Job]
@@ -128,7 +129,7 @@ func (s *workerStream) dropGone(m *mapreduce.FromWorker, gone map[mapreduce.JobI
 // checkQuick checks those reports of a message for which all that a check takes is at hand.
 // It takes the others off the message, and returns them. No output goes to the store
 // unchecked: what a report says of one that is refused becomes a failure.
-func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker, reported []schedule.Reported) (later []mapreduce.Report, err error) {
+func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *protocol.FromWorker, reported []schedule.Reported) (later []protocol.Report, err error) {
 	now := m.Reports[:0] // in place, as nearly all stay
 	for i := range m.Reports {
 		rep := &m.Reports[i]
@@ -137,7 +138,7 @@ func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.
 		switch given := Given(reported[i].Given); {
 		case why != nil:
 			r.refuseReport(s, rep, why)
-		case rep.Outcome != mapreduce.Done:
+		case rep.Outcome != protocol.Done:
 		case !given.ChecksQuickly(rep):
 			later = append(later, *rep)
 			continue
@@ -156,7 +157,7 @@ func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.
 
 // checkLater checks reports beside the stream, so that those behind them need not
 // wait. What is not checked when the stream ends, the worker reports again.
-func (r *reports) checkLater(ctx context.Context, s *workerStream, reports []mapreduce.Report) error {
+func (r *reports) checkLater(ctx context.Context, s *workerStream, reports []protocol.Report) error {
 	for _, rep := range reports {
 		select {
 		case s.checking <- struct{}{}:
@@ -173,7 +174,7 @@ func (r *reports) checkLater(ctx context.Context, s *workerStream, reports []map
 }
 
 // checkOne checks one report when it is its turn, and enters it on the scheduler.
-func (r *reports) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Report) {
+func (r *reports) checkOne(ctx context.Context, s *workerStream, rep *protocol.Report) {
 	leave, err := r.checker.WaitTurn(ctx)
 	if err != nil {
 		return
@@ -181,7 +182,7 @@ func (r *reports) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.
 	defer leave()
 
 	// What it was given is not kept in the queue before: the scheduler bounds what is.
-	reports := []mapreduce.Report{*rep}
+	reports := []protocol.Report{*rep}
 	reported := r.scheduler.Sessions.Inspect(s.Session, reports)
 	if err := r.checkDone(ctx, s, &reports[0], Given(reported[0].Given)); err != nil {
 		if ctx.Err() == nil {
@@ -190,12 +191,12 @@ func (r *reports) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.
 		return
 	}
 
-	r.scheduler.Sessions.EnterChecked(s.Session, &mapreduce.FromWorker{Reports: reports})
+	r.scheduler.Sessions.EnterChecked(s.Session, &protocol.FromWorker{Reports: reports})
 }
 
 // checkDone checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
-func (r *reports) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g Given) error {
+func (r *reports) checkDone(ctx context.Context, s *workerStream, rep *protocol.Report, g Given) error {
 	why, err := r.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
 		if cluster.IsDamage(why) {
@@ -207,7 +208,7 @@ func (r *reports) checkDone(ctx context.Context, s *workerStream, rep *mapreduce
 }
 
 // refuseReport makes a report one of a failure, and notes whose it was.
-func (r *reports) refuseReport(s *workerStream, rep *mapreduce.Report, why error) {
+func (r *reports) refuseReport(s *workerStream, rep *protocol.Report, why error) {
 	if RefuseReport(s.ID, rep, why) {
 		r.log.Warn("output refused", "session", s.ID, "refused", r.scheduler.Sessions.CountRefused(s.Session),
 			"job", rep.Job, "unit", rep.Unit, "attempt", rep.Attempt, "err", why)

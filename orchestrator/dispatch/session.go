@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
@@ -34,7 +35,7 @@ type workerStream struct {
 }
 
 // Send implements schedule.Peer.
-func (s *workerStream) Send(m *mapreduce.ToWorker) { s.out.put(m) }
+func (s *workerStream) Send(m *protocol.ToWorker) { s.out.put(m) }
 
 // Lags implements schedule.Peer.
 func (s *workerStream) Lags() bool { return s.out.isFull() }
@@ -42,8 +43,8 @@ func (s *workerStream) Lags() bool { return s.out.isFull() }
 // Stop implements schedule.Peer.
 func (s *workerStream) Stop(why error) { s.stop(why) }
 
-// Work implements mapreduce.Fleet.
-func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (f *Fleet) Work(ctx context.Context, stream protocol.WorkStream) error {
 	if err := f.admission.admitStream(ctx); err != nil {
 		return err
 	}
@@ -95,8 +96,8 @@ func isRefusal(cause error) bool {
 
 // receiveHello returns what a worker says first. One that says nothing for the lease is
 // sent away, and all are when the orchestrator leaves.
-func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (*mapreduce.FromWorker, error) {
-	var m *mapreduce.FromWorker
+func (f *Fleet) receiveHello(ctx context.Context, stream protocol.WorkStream) (*protocol.FromWorker, error) {
+	var m *protocol.FromWorker
 	var err error
 	said := make(chan struct{})
 
@@ -128,7 +129,7 @@ func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (
 
 // serveSession carries a bound session until its stream ends, and reports whether the
 // worker ended it in order. A worker that does not read holds up no other.
-func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
+func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *protocol.FromWorker, stream protocol.WorkStream) (clean bool, err error) {
 	sent, received := make(chan error, 1), make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -142,7 +143,7 @@ func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapred
 	go func() {
 		defer f.admission.streams.Done()
 		sent <- f.supervisor.ContainPanic(ctx, "telling a worker", func() error {
-			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { f.takeBackUnsent(s, m, err) })
+			return s.out.sendQueued(stream, func(m *protocol.ToWorker, err error) { f.takeBackUnsent(s, m, err) })
 		}, "session", s.ID)
 	}()
 
@@ -174,7 +175,7 @@ const (
 	maxHolding = 2 * maxSlots
 )
 
-func checkHello(h *mapreduce.Hello) error {
+func checkHello(h *protocol.Hello) error {
 	switch {
 	case h == nil:
 		return errs.Field("hello", "must come first")
@@ -192,7 +193,7 @@ func checkHello(h *mapreduce.Hello) error {
 
 // bindSession takes a worker's session up, and puts it on the scheduler. The session of a
 // worker that drains does so from the start, as it must be given nothing.
-func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
+func (f *Fleet) bindSession(ctx, life context.Context, first *protocol.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
 	hello := first.Hello
 
 	before, _, err := f.jobs.Nodes.Epoch(ctx, hello.Session)
@@ -224,7 +225,7 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 		silence = 0 // there is no other orchestrator for it
 	}
 
-	s.out.put(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{
+	s.out.put(&protocol.ToWorker{Welcome: &protocol.Welcome{
 		Node: f.jobs.Node(), Epoch: b.Epoch, Heartbeat: f.config.Heartbeat, Drop: b.Drop, Silence: silence,
 	}})
 
@@ -252,7 +253,7 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 
 // receiveMessages takes what a worker says until its stream ends, with its first message
 // the rest of what that says.
-func (f *Fleet) receiveMessages(ctx context.Context, s *workerStream, first *mapreduce.FromWorker, stream mapreduce.WorkStream) error {
+func (f *Fleet) receiveMessages(ctx context.Context, s *workerStream, first *protocol.FromWorker, stream protocol.WorkStream) error {
 	if err := f.handleMessage(ctx, s, first); err != nil {
 		return err
 	}
@@ -283,7 +284,7 @@ func (f *Fleet) receiveMessages(ctx context.Context, s *workerStream, first *map
 // handleMessage takes one message: reports, signs of life, and requests for tokens. What may
 // take long has streams of its own, such as looking for a text or an answer, or
 // storing what a unit has done: so it delays no other unit's report.
-func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
+func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *protocol.FromWorker) error {
 	suspects, err := f.reports.hear(ctx, s, m)
 	if err != nil {
 		return err
@@ -302,7 +303,7 @@ func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce
 // takeBackUnsent takes back the units of a message that could not be sent for what it was, not
 // for want of a connection. A unit that was alone in it failed an attempt: handed out again, it
 // would break the next stream. Of several, nobody knows which it was, so each goes apart next.
-func (f *Fleet) takeBackUnsent(s *workerStream, m *mapreduce.ToWorker, err error) {
+func (f *Fleet) takeBackUnsent(s *workerStream, m *protocol.ToWorker, err error) {
 	if errs.KindOf(err) != errs.Invalid {
 		return
 	}
@@ -310,7 +311,7 @@ func (f *Fleet) takeBackUnsent(s *workerStream, m *mapreduce.ToWorker, err error
 	wasAlone := len(m.Assignments) == 1
 	for i := range m.Assignments {
 		a := &m.Assignments[i]
-		report := &mapreduce.Report{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: mapreduce.Returned}
+		report := &protocol.Report{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: protocol.Returned}
 
 		if wasAlone {
 			report.Errors = []string{"it could not be handed out: " + err.Error()}
@@ -353,7 +354,7 @@ type outbox struct {
 
 	mu         sync.Mutex // guards the variables below
 	more       *sync.Cond
-	queue      []*mapreduce.ToWorker
+	queue      []*protocol.ToWorker
 	bytes      int64         // of what is queued or being sent, about
 	unanswered int           // reports that came, and whose verdicts were not put
 	unheld     int           // of these, at most: reports of attempts that the worker does not hold
@@ -382,7 +383,7 @@ func newOutbox(emptied func()) *outbox {
 	return o
 }
 
-func (o *outbox) put(m *mapreduce.ToWorker) {
+func (o *outbox) put(m *protocol.ToWorker) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -473,7 +474,7 @@ func (o *outbox) stuckFor(now time.Time) time.Duration {
 }
 
 // messageSize is about how many bytes a message takes.
-func messageSize(m *mapreduce.ToWorker) int64 {
+func messageSize(m *protocol.ToWorker) int64 {
 	n := 128 + 128*(len(m.Verdicts)+len(m.Reserved)+len(m.Cancel)+len(m.Forget)+len(m.Limits)+len(m.Jobs)) + 768*len(m.Manners)
 	for i := range m.Assignments {
 		n += assignmentSize(&m.Assignments[i])
@@ -499,7 +500,7 @@ func (o *outbox) discard() {
 
 // sendQueued sends what is put into the outbox until it is closed, messages that carry only
 // verdicts together. If one cannot be sent, failed is called with it.
-func (o *outbox) sendQueued(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
+func (o *outbox) sendQueued(stream protocol.WorkStream, failed func(*protocol.ToWorker, error)) error {
 	for {
 		batch, size, ok := o.takeBatch()
 		if !ok {
@@ -542,7 +543,7 @@ func (o *outbox) noteSent(size int64) {
 }
 
 // takeBatch takes what is queued, and returns how many bytes that is, about.
-func (o *outbox) takeBatch() ([]*mapreduce.ToWorker, int64, bool) {
+func (o *outbox) takeBatch() ([]*protocol.ToWorker, int64, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.queue) == 0 && !o.closed {
@@ -554,7 +555,7 @@ func (o *outbox) takeBatch() ([]*mapreduce.ToWorker, int64, bool) {
 }
 
 // coalesceVerdicts joins runs of messages that carry only verdicts.
-func coalesceVerdicts(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
+func coalesceVerdicts(batch []*protocol.ToWorker) []*protocol.ToWorker {
 	joined := batch[:1]
 	for _, m := range batch[1:] {
 		last := joined[len(joined)-1]
@@ -567,7 +568,7 @@ func coalesceVerdicts(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 	return joined
 }
 
-func onlyVerdicts(m *mapreduce.ToWorker) bool {
+func onlyVerdicts(m *protocol.ToWorker) bool {
 	rest := *m
 	rest.Verdicts = nil
 	return reflect.ValueOf(rest).IsZero()

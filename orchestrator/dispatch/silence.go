@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
@@ -127,7 +127,7 @@ func (o *outbox) sendKeepalive() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.closed && len(o.queue) == 0 {
-		o.queue = append(o.queue, &mapreduce.ToWorker{}) // of no bytes worth counting
+		o.queue = append(o.queue, &protocol.ToWorker{}) // of no bytes worth counting
 		o.more.Signal()
 	}
 }

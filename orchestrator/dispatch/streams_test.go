@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -25,7 +26,7 @@ func TestAStreamThatSaysNothingDoesNotKeepAnOrchestrator(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := enginetest.Greet(t, n, "worker", 1) // the stream before it has arrived
-	w.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	w.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -83,10 +84,10 @@ func TestAWorkerThatDrainsFromTheStartIsGivenNothing(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	id := n.Submit(enginetest.Script(nil), 4)
-	w := enginetest.GreetWith(t, n, &mapreduce.FromWorker{Drain: true, Hello: &mapreduce.Hello{
+	w := enginetest.GreetWith(t, n, &protocol.FromWorker{Drain: true, Hello: &protocol.Hello{
 		Session: "leaving", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"scripted"}},
 	}})
-	w.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	w.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
 	c.Worker(&scripted.Agent{}, worker.Config{Slots: 4}, n)
 	n.WantEnd(id, mapreduce.JobComplete)
 	for _, u := range n.Units(id) {
@@ -133,7 +134,7 @@ func TestStreamsOfASessionThatAreBoundAtOnce(t *testing.T) {
 				break
 			}
 		}
-		if v := newer.Report(held, enginetest.AsIs); v != mapreduce.Accepted {
+		if v := newer.Report(held, enginetest.AsIs); v != protocol.Accepted {
 			t.Errorf("the verdict on the newer stream is %v", v)
 		}
 		newer.Assigned() // of two units at most one may run at once

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
@@ -19,10 +19,10 @@ const (
 	transferPause = 200 * time.Millisecond // before one that was refused is tried again
 )
 
-var _ mapreduce.Blobs = (*Fleet)(nil)
+var _ protocol.Blobs = (*Fleet)(nil)
 
-// GetBlob implements mapreduce.Blobs.
-func (f *Fleet) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+// GetBlob implements protocol.Blobs.
+func (f *Fleet) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	ctx, session, end, err := f.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
 	if err != nil {
 		return err
@@ -34,8 +34,8 @@ func (f *Fleet) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func
 	return f.transfers.Get(ctx, session, q, take)
 }
 
-// PutBlob implements mapreduce.Blobs.
-func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+// PutBlob implements protocol.Blobs.
+func (f *Fleet) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	ctx, session, end, err := f.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
-func (f *Fleet) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *workers.Session, func(), error) {
+func (f *Fleet) beginTransfer(ctx context.Context, q *protocol.BlobRequest, count func(*workerStream) *int) (context.Context, *workers.Session, func(), error) {
 	// A transfer that waits for memory does not count as a stream yet.
 	if err := memory.Hold(ctx, transferBytes); err != nil {
 		return nil, nil, nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -59,22 +60,22 @@ func TestNamesOfModelsThatAreMadeUp(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	w := enginetest.Greet(t, n, "inventor", 1)
-	w.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	w.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
 	before := heap()
 	const rounds, names = 30, 1000
 	for i := range rounds {
-		m := &mapreduce.FromWorker{Heartbeat: &mapreduce.Heartbeat{}}
+		m := &protocol.FromWorker{Heartbeat: &protocol.Heartbeat{}}
 		for k := range names {
 			name := fmt.Sprintf("%d.%d/%s", i, k, strings.Repeat("x", 500))
-			m.Heartbeat.Breakers = append(m.Heartbeat.Breakers, mapreduce.BreakerState{Name: name, OpenFor: time.Hour})
-			m.Limits = append(m.Limits, mapreduce.LimitNote{Name: name + "2", Refused: true, Pause: time.Hour})
+			m.Heartbeat.Breakers = append(m.Heartbeat.Breakers, protocol.BreakerState{Name: name, OpenFor: time.Hour})
+			m.Limits = append(m.Limits, protocol.LimitNote{Name: name + "2", Refused: true, Pause: time.Hour})
 		}
 		if err := w.Send(m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_ = w.Send(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: "mr_20260704_000000", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned}}})
-	w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }) // so all was heard
+	_ = w.Send(&protocol.FromWorker{Reports: []protocol.Report{{Job: "mr_20260704_000000", Unit: "u", Attempt: 1, Outcome: protocol.Returned}}})
+	w.Until(func(m *protocol.ToWorker) bool { return len(m.Verdicts) > 0 }) // so all was heard
 	if grown := heap() - before; grown > 8<<20 {
 		t.Errorf("the heap has grown by %d kB for %d names that a worker has made up", grown>>10, 2*rounds*names)
 	}
@@ -106,20 +107,20 @@ func TestAWorkerThatReadsIsGivenAllItAsksFor(t *testing.T) {
 // A quietStream is one whose worker has said hello, and neither says nor reads more.
 type quietStream struct {
 	ctx   context.Context // of the stream
-	hello chan *mapreduce.FromWorker
+	hello chan *protocol.FromWorker
 	bound chan struct{} // closed when the worker was welcomed
 }
 
-// Send implements mapreduce.WorkStream.
-func (s quietStream) Send(m *mapreduce.ToWorker) error {
+// Send implements protocol.WorkStream.
+func (s quietStream) Send(m *protocol.ToWorker) error {
 	if m.Welcome != nil {
 		close(s.bound)
 	}
 	return nil
 }
 
-// Recv implements mapreduce.WorkStream.
-func (s quietStream) Recv() (*mapreduce.FromWorker, error) {
+// Recv implements protocol.WorkStream.
+func (s quietStream) Recv() (*protocol.FromWorker, error) {
 	select {
 	case m := <-s.hello:
 		return m, nil
@@ -128,7 +129,7 @@ func (s quietStream) Recv() (*mapreduce.FromWorker, error) {
 	}
 }
 
-// ClosedByWorker implements mapreduce.WorkStream.
+// ClosedByWorker implements protocol.WorkStream.
 func (s quietStream) ClosedByWorker() bool { return false }
 
 type unreadKey struct{}
@@ -147,8 +148,8 @@ func TestSessionsKeepNothingOfStreamsThatHaveEnded(t *testing.T) {
 		kept = weak.Make(unread)
 		ctx, cut := context.WithCancel(context.WithValue(t.Context(), unreadKey{}, unread))
 		defer cut()
-		s := quietStream{ctx, make(chan *mapreduce.FromWorker, 1), make(chan struct{})}
-		s.hello <- &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "s", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}}
+		s := quietStream{ctx, make(chan *protocol.FromWorker, 1), make(chan struct{})}
+		s.hello <- &protocol.FromWorker{Hello: &protocol.Hello{Session: "s", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -171,12 +172,12 @@ func TestReservationsAreAnsweredTogether(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	w := enginetest.Greet(t, n, "asking", 1)
-	m := new(mapreduce.FromWorker)
+	m := new(protocol.FromWorker)
 	for i := range 1000 {
-		m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: mapreduce.Held{Job: "mr_20260101_000000", Unit: mapreduce.UnitID(fmt.Sprint(i)), Attempt: 1}, Tokens: 1})
+		m.Reserve = append(m.Reserve, protocol.ReserveRequest{Held: protocol.Held{Job: "mr_20260101_000000", Unit: mapreduce.UnitID(fmt.Sprint(i)), Attempt: 1}, Tokens: 1})
 	}
 	w.Say(m)
-	if got := w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Reserved) > 0 }).Reserved; len(got) != len(m.Reserve) {
+	if got := w.Until(func(m *protocol.ToWorker) bool { return len(m.Reserved) > 0 }).Reserved; len(got) != len(m.Reserve) {
 		t.Errorf("the first message answers %d of %d requests", len(got), len(m.Reserve))
 	}
 }
@@ -186,21 +187,21 @@ func TestReportsOfJobsThatAreMadeUp(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	w := enginetest.Greet(t, n, "inventor", 1)
-	w.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
-	m := new(mapreduce.FromWorker)
+	w.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
+	m := new(protocol.FromWorker)
 	const jobs = 500
 	for i := range jobs {
-		m.Reports = append(m.Reports, mapreduce.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: mapreduce.Returned})
+		m.Reports = append(m.Reports, protocol.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: protocol.Returned})
 	}
 	if err := w.Send(m); err != nil {
 		t.Fatal(err)
 	}
-	verdicts := w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts
+	verdicts := w.Until(func(m *protocol.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts
 	if len(verdicts) != jobs {
 		t.Errorf("%d of %d reports were answered at once", len(verdicts), jobs)
 	}
 	for _, v := range verdicts {
-		if v.Verdict != mapreduce.Gone {
+		if v.Verdict != protocol.Gone {
 			t.Fatalf("the verdict on a report of job %s, which is not there, is %v", v.Job, v.Verdict)
 		}
 	}
@@ -212,20 +213,20 @@ func TestMadeUpJobsAreSeldomLookedFor(t *testing.T) {
 	enginetest.Virtually(t, func(t *testing.T) {
 		n := enginetest.NewCluster(t).Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 		w := enginetest.Greet(t, n, "inventor", 1)
-		w.Until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+		w.Until(func(m *protocol.ToWorker) bool { return m.Welcome != nil })
 		for _, tt := range []struct {
 			jobs        int
 			least, most time.Duration
 		}{{500, 0, time.Second}, {200, 2 * time.Second, 5 * time.Second}} {
-			m := new(mapreduce.FromWorker)
+			m := new(protocol.FromWorker)
 			for i := range tt.jobs {
-				m.Reports = append(m.Reports, mapreduce.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: mapreduce.Returned})
+				m.Reports = append(m.Reports, protocol.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: protocol.Returned})
 			}
 			begun := time.Now()
 			if err := w.Send(m); err != nil {
 				t.Fatal(err)
 			}
-			w.Until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 })
+			w.Until(func(m *protocol.ToWorker) bool { return len(m.Verdicts) > 0 })
 			if took := time.Since(begun); took < tt.least || took > tt.most {
 				t.Errorf("reports of %d jobs that are made up were answered after %v, want %v to %v", tt.jobs, took, tt.least, tt.most)
 			}
@@ -244,9 +245,9 @@ func TestMadeUpJobsOfAStreamThatIsAboutToEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "inventor", Slots: 1}}
+		m := &protocol.FromWorker{Hello: &protocol.Hello{Session: "inventor", Slots: 1}}
 		for i := range 1500 {
-			m.Reports = append(m.Reports, mapreduce.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: mapreduce.Returned})
+			m.Reports = append(m.Reports, protocol.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: protocol.Returned})
 		}
 		if err := stream.Send(m); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 )
@@ -43,10 +44,10 @@ func watched(t *testing.T, n *enginetest.Node, id mapreduce.JobID) <-chan []mapr
 }
 
 // saying is a message that says something of an attempt, notes in a row from a number on.
-func saying(held mapreduce.Held, from int64, texts ...string) *mapreduce.FromWorker {
-	m := &mapreduce.FromWorker{Heartbeat: &mapreduce.Heartbeat{}}
+func saying(held protocol.Held, from int64, texts ...string) *protocol.FromWorker {
+	m := &protocol.FromWorker{Heartbeat: &protocol.Heartbeat{}}
 	for i, text := range texts {
-		m.Heartbeat.Progress = append(m.Heartbeat.Progress, mapreduce.Progress{
+		m.Heartbeat.Progress = append(m.Heartbeat.Progress, protocol.Progress{
 			Held: held, Tokens: mapreduce.Tokens{In: 10 * (from + int64(i))}, Note: text, Number: from + int64(i),
 		})
 	}
@@ -82,7 +83,7 @@ func TestWatchersSeeWhatUnitsSay(t *testing.T) {
 				t.Errorf("the %s watcher sees (-want +got):\n%s", name, diff)
 			}
 		}
-		if v := w.Report(held, enginetest.AsIs); v != mapreduce.Accepted {
+		if v := w.Report(held, enginetest.AsIs); v != protocol.Accepted {
 			t.Errorf("the verdict is %v", v)
 		}
 	})
@@ -111,7 +112,7 @@ func TestAWorkerCannotFloodWatchers(t *testing.T) {
 			w.Say(saying(held, 1, "again"))
 			w.Say(saying(foreign, 1+second, "of another worker's unit"))
 			w.Say(saying(stale, 1+second, "of no attempt"))
-			w.Say(saying(mapreduce.Held{Job: "mr_20260101_aaaaaa", Unit: "x", Attempt: 1}, 1, "of no job"))
+			w.Say(saying(protocol.Held{Job: "mr_20260101_aaaaaa", Unit: "x", Attempt: 1}, 1, "of no job"))
 			enginetest.Pass(t, time.Second)
 		}
 		count := 0
@@ -122,7 +123,7 @@ func TestAWorkerCannotFloodWatchers(t *testing.T) {
 			}
 			for _, a := range some {
 				count++
-				if a.Unit != held.Unit || a.Attempt != 1 || len(a.Note) > mapreduce.MaxNote || strings.ContainsFunc(a.Note, unicode.IsControl) || strings.ContainsRune(a.Note, unicode.ReplacementChar) {
+				if a.Unit != held.Unit || a.Attempt != 1 || len(a.Note) > protocol.MaxNote || strings.ContainsFunc(a.Note, unicode.IsControl) || strings.ContainsRune(a.Note, unicode.ReplacementChar) {
 					t.Fatalf("a watcher sees %+v", a)
 				}
 			}
@@ -130,11 +131,11 @@ func TestAWorkerCannotFloodWatchers(t *testing.T) {
 		if most := 64 + 8*(seconds+1); count < 64 || count > most {
 			t.Errorf("watchers saw %d of %d notes, want 64 to %d", count, seconds*each, most)
 		}
-		t.Logf("of %d notes of %d bytes %d were shown, with at most %d bytes", seconds*each, len(long), count, mapreduce.MaxNote)
-		if v := w.Report(held, enginetest.AsIs); v != mapreduce.Accepted {
+		t.Logf("of %d notes of %d bytes %d were shown, with at most %d bytes", seconds*each, len(long), count, protocol.MaxNote)
+		if v := w.Report(held, enginetest.AsIs); v != protocol.Accepted {
 			t.Errorf("the verdict is %v", v)
 		}
-		if v := other.Report(foreign, enginetest.AsIs); v != mapreduce.Accepted {
+		if v := other.Report(foreign, enginetest.AsIs); v != protocol.Accepted {
 			t.Errorf("the verdict on the other is %v", v)
 		}
 	})
@@ -166,7 +167,7 @@ func TestWatchersSeeWhatUnitsSayElsewhere(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("who watches elsewhere sees (-want +got):\n%s", diff)
 		}
-		if v := w.Report(held, enginetest.AsIs); v != mapreduce.Accepted {
+		if v := w.Report(held, enginetest.AsIs); v != protocol.Accepted {
 			t.Errorf("the verdict is %v", v)
 		}
 	})

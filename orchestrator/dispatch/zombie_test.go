@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -18,7 +19,7 @@ func TestZombieIsRefused(t *testing.T) {
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 0, 1, nil, enginetest.Steady())
 		n := f.Any()
-		zombie, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "zombie", Slots: 1})
+		zombie, _ := enginetest.Hello(t, n, protocol.Hello{Session: "zombie", Slots: 1})
 		id := n.Submit(enginetest.Script(nil), 1)
 		held := zombie.Assigned()
 		f.Join(worker.Config{Slots: 1})
@@ -34,11 +35,11 @@ func TestZombieIsRefused(t *testing.T) {
 			}
 		}
 
-		again, welcome := enginetest.Hello(t, n, mapreduce.Hello{Session: "zombie", Slots: 1, Holding: []mapreduce.Held{held}})
-		if diff := cmp.Diff([]mapreduce.Held{held}, welcome.Drop); diff != "" {
+		again, welcome := enginetest.Hello(t, n, protocol.Hello{Session: "zombie", Slots: 1, Holding: []protocol.Held{held}})
+		if diff := cmp.Diff([]protocol.Held{held}, welcome.Drop); diff != "" {
 			t.Errorf("told to drop (-want +got):\n%s", diff)
 		}
-		if v := again.Report(held, `{"late":true}`); v != mapreduce.Stale {
+		if v := again.Report(held, `{"late":true}`); v != protocol.Stale {
 			t.Errorf("verdict on the late finish is %v, want stale", v)
 		}
 		if diff := cmp.Diff(before, n.Units(id)); diff != "" {
@@ -56,18 +57,18 @@ func TestLateFinishOfStandingAttempt(t *testing.T) {
 	enginetest.Virtually(t, func(t *testing.T) {
 		f := enginetest.NewFleet(t, 0, 1, nil, enginetest.Steady())
 		n := f.Any()
-		late, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "late", Slots: 1})
+		late, _ := enginetest.Hello(t, n, protocol.Hello{Session: "late", Slots: 1})
 		id := n.Submit(enginetest.Script(nil), 1)
 		held := late.Assigned()
 		<-time.After(time.Minute)
 		if u := n.Units(id)[held.Unit]; u.State != mapreduce.Pending {
 			t.Fatalf("the unit is not back in its queue: %+v", u)
 		}
-		again, welcome := enginetest.Hello(t, n, mapreduce.Hello{Session: "late", Slots: 1, Holding: []mapreduce.Held{held}})
+		again, welcome := enginetest.Hello(t, n, protocol.Hello{Session: "late", Slots: 1, Holding: []protocol.Held{held}})
 		if len(welcome.Drop) > 0 {
 			t.Errorf("told to drop %+v", welcome.Drop)
 		}
-		if v := again.Report(held, ""); v != mapreduce.Accepted {
+		if v := again.Report(held, ""); v != protocol.Accepted {
 			t.Errorf("verdict is %v, want accepted", v)
 		}
 		if u := n.Units(id)[held.Unit]; u.State != mapreduce.UnitComplete || u.Attempts != 1 {

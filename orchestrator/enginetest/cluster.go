@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
@@ -41,8 +42,8 @@ type Cluster struct {
 	T     testing.TB
 	Store store.Store
 	nodes int
-	Hook  failpoint.Hook                        // of its orchestrators; may be nil
-	Wrap  func(mapreduce.Fleet) mapreduce.Fleet // what workers talk to instead of an orchestrator; may be nil
+	Hook  failpoint.Hook                      // of its orchestrators; may be nil
+	Wrap  func(protocol.Fleet) protocol.Fleet // what workers talk to instead of an orchestrator; may be nil
 }
 
 // NewCluster returns a cluster over an empty store, of which nobody runs yet. The store is in
@@ -119,7 +120,7 @@ func (c *Cluster) Orchestrator(config orchestrator.Config) *Node {
 	<-o.Started()
 
 	// Clients and workers talk to it over the wire, within the process.
-	var fleet mapreduce.Fleet = o
+	var fleet protocol.Fleet = o
 	if c.Wrap != nil {
 		fleet = c.Wrap(o)
 	}
@@ -203,7 +204,7 @@ func (c *Cluster) WorkerFor(provider string, a agent.Agent, config worker.Config
 type trusting struct{ worker.Stream }
 
 // Recv implements worker.Stream.
-func (s trusting) Recv() (*mapreduce.ToWorker, error) {
+func (s trusting) Recv() (*protocol.ToWorker, error) {
 	m, err := s.Stream.Recv()
 	if err == nil && m.Welcome != nil {
 		m.Welcome.Silence = 0

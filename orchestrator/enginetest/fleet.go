@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -99,20 +100,20 @@ type Counter struct {
 	Lean      bool                    // it remembers nothing of attempts that have ended: for millions of units
 	Mu        sync.Mutex              // guards the fields below
 	now, most map[mapreduce.JobID]int // attempts under way
-	running   map[mapreduce.Held]bool
-	atPeak    map[mapreduce.JobID][]mapreduce.Held // attempts that ran when most did
-	busy      time.Duration                        // sum over attempts
-	Begun     map[mapreduce.Held]int               // how often each attempt was begun
-	Done      map[mapreduce.UnitID]int             // results made
-	Calls     int64                                // of models, that have ended
+	running   map[protocol.Held]bool
+	atPeak    map[mapreduce.JobID][]protocol.Held // attempts that ran when most did
+	busy      time.Duration                       // sum over attempts
+	Begun     map[protocol.Held]int               // how often each attempt was begun
+	Done      map[mapreduce.UnitID]int            // results made
+	Calls     int64                               // of models, that have ended
 }
 
 // NewCounter returns a counter of what scripted agents run.
 func NewCounter() *Counter {
 	c := &Counter{
 		now: make(map[mapreduce.JobID]int), most: make(map[mapreduce.JobID]int),
-		Begun: make(map[mapreduce.Held]int), Done: make(map[mapreduce.UnitID]int),
-		running: make(map[mapreduce.Held]bool), atPeak: make(map[mapreduce.JobID][]mapreduce.Held),
+		Begun: make(map[protocol.Held]int), Done: make(map[mapreduce.UnitID]int),
+		running: make(map[protocol.Held]bool), atPeak: make(map[mapreduce.JobID][]protocol.Held),
 	}
 	c.Agent = &scripted.Agent{Ledger: c}
 	return c
@@ -137,7 +138,7 @@ func (c *Counter) Peak(id mapreduce.JobID) (most int, busy time.Duration) {
 }
 
 // AttemptsAtPeak returns the attempts at units of a job that ran when most did.
-func (c *Counter) AttemptsAtPeak(id mapreduce.JobID) []mapreduce.Held {
+func (c *Counter) AttemptsAtPeak(id mapreduce.JobID) []protocol.Held {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	return c.atPeak[id]
@@ -163,7 +164,7 @@ func (c *Counter) Made() int64 {
 // Run implements agent.Agent.
 func (c *Counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	c.Mu.Lock()
-	held := mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
+	held := protocol.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
 	if !c.Lean {
 		c.Begun[held]++
 	}

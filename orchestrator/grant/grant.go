@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
@@ -255,11 +256,11 @@ func (m *Manager) allUnitsParked(ctx context.Context, job *mapreduce.Job) (bool,
 
 // RaiseReservations raises reservations that workers ask for before a call. What is
 // refused must not be spent. One message has all replies.
-func (m *Manager) RaiseReservations(ctx context.Context, session *workers.Session, asked []mapreduce.ReserveRequest) error {
-	var replies []mapreduce.ReserveReply
+func (m *Manager) RaiseReservations(ctx context.Context, session *workers.Session, asked []protocol.ReserveRequest) error {
+	var replies []protocol.ReserveReply
 	defer func() {
 		if len(replies) > 0 {
-			session.Peer.Send(&mapreduce.ToWorker{Reserved: replies})
+			session.Peer.Send(&protocol.ToWorker{Reserved: replies})
 		}
 	}()
 
@@ -272,12 +273,12 @@ func (m *Manager) RaiseReservations(ctx context.Context, session *workers.Sessio
 		if err != nil {
 			return err
 		}
-		replies = append(replies, mapreduce.ReserveReply{Held: q.Held, Granted: ok})
+		replies = append(replies, protocol.ReserveReply{Held: q.Held, Granted: ok})
 	}
 	return nil
 }
 
-func (m *Manager) reserveOne(ctx context.Context, session *workers.Session, q mapreduce.ReserveRequest) (bool, error) {
+func (m *Manager) reserveOne(ctx context.Context, session *workers.Session, q protocol.ReserveRequest) (bool, error) {
 	h, j := m.scheduler.Sessions.FindUnit(session, q.Held)
 	if h == nil || q.Tokens < 0 {
 		return false, nil

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
@@ -371,7 +372,7 @@ func (r *Rules) checkSpec(d *draft) error {
 	if err := mapreduce.CheckName(s.Name); err != nil {
 		return err
 	}
-	if err := mapreduce.CheckLabels(s.Labels); err != nil {
+	if err := label.CheckAll(s.Labels); err != nil {
 		return err
 	}
 	if err := r.checkPipeline(d); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/orchestrator/result"
@@ -226,8 +227,8 @@ func (a *assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 		return false, err
 	}
 
-	held := mapreduce.Held{Job: id, Unit: mapreduce.ResultUnit, Attempt: int(u.Attempt)}
-	report := &mapreduce.Report{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt}
+	held := protocol.Held{Job: id, Unit: mapreduce.ResultUnit, Attempt: int(u.Attempt)}
+	report := &protocol.Report{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt}
 	begun := time.Now()
 	err = a.supervisor.ContainPanic(ctx, "assembling a result", func() (err error) {
 		report.Length, report.SHA256, err = a.putResult(own, held, claim.Session)
@@ -239,12 +240,12 @@ func (a *assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case err == nil:
-		report.Outcome = mapreduce.Done
+		report.Outcome = protocol.Done
 	case own.Err() != nil || passes(err):
 		// Another attempt may do better.
-		report.Outcome = mapreduce.Returned
+		report.Outcome = protocol.Returned
 	default:
-		report.Outcome, report.Class, report.Errors = mapreduce.Errored, mapreduce.PermanentUnit, []string{unassembled(err)}
+		report.Outcome, report.Class, report.Errors = protocol.Errored, protocol.PermanentUnit, []string{unassembled(err)}
 	}
 
 	_, e := a.carryOut(ctx, &queue.Turn{
@@ -252,7 +253,7 @@ func (a *assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 		Reports: []queue.Report{{Report: report, Session: claim.Session}},
 	})
 
-	if e != nil || report.Outcome == mapreduce.Returned {
+	if e != nil || report.Outcome == protocol.Returned {
 		return true, errors.Join(err, e)
 	}
 	return true, nil
@@ -312,7 +313,7 @@ func (a *assembler) carryOut(ctx context.Context, t *queue.Turn) (*queue.Result,
 
 // putResult assembles the result of a job, and puts it as the output of an attempt. While
 // a block is stored, the next is assembled.
-func (a *assembler) putResult(ctx context.Context, held mapreduce.Held, session mapreduce.SessionID) (length int64, sum []byte, err error) {
+func (a *assembler) putResult(ctx context.Context, held protocol.Held, session mapreduce.SessionID) (length int64, sum []byte, err error) {
 	put, at := &content.Put{Held: held, Session: session}, int64(0)
 	stored := make(chan error, 1) // what became of the block before
 	stored <- nil
@@ -360,7 +361,7 @@ func (a *assembler) ownSession(ctx context.Context) (queue.WorkerSlots, error) {
 	}
 
 	session := queue.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
-	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: session.Session, Slots: maxAssemblies, Embedded: true}, "", session.Epoch, nil)
+	_, err := a.jobs.Sessions.Bind(ctx, &protocol.Hello{Session: session.Session, Slots: maxAssemblies, Embedded: true}, "", session.Epoch, nil)
 	if err != nil {
 		return queue.WorkerSlots{}, err
 	}

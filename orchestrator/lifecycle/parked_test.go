@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -214,7 +215,7 @@ func TestWakeRefuses(t *testing.T) {
 	c := enginetest.NewCluster(t)
 	n := c.Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
 	id := n.Submit(enginetest.Script(nil), 1)
-	for field, call := range map[string]mapreduce.WakeCall{
+	for field, call := range map[string]protocol.WakeCall{
 		"handle": {},
 		"answer": {Handle: "h", Answer: make([]byte, mapreduce.MaxWakeAnswer+1)},
 	} {

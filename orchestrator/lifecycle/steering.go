@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
@@ -191,7 +192,7 @@ func (s *Steering) WakeUnit(ctx context.Context, by mapreduce.Principal, job map
 		return nil, errs.New(errs.Precondition, "unit %q waits for decisions about its values, and goes on with the last of them: decide with \"coditect mapreduce review %s\", or on the page", unit, job)
 	}
 
-	u, candidate, err := s.jobs.Queue.Wake(ctx, job, unit, mapreduce.WakeCall{Handle: handle, Answer: answer})
+	u, candidate, err := s.jobs.Queue.Wake(ctx, job, unit, protocol.WakeCall{Handle: handle, Answer: answer})
 	if err != nil {
 		return nil, err
 	}

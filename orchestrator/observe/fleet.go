@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store"
@@ -31,7 +32,7 @@ type Fleet struct {
 	// Orchestrators returns how many of them share the store, this one included.
 	Orchestrators func() int
 	// Demand returns how many units of each job could run, over the whole fleet.
-	Demand func(context.Context) ([]mapreduce.Demand, error)
+	Demand func(context.Context) ([]protocol.Demand, error)
 }
 
 // gauges are the instruments that RegisterGauges fills.

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/telemetry"
 )
 
@@ -122,7 +123,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	// Labels of attempts are made once: there may be thousands of attempts a second.
 	for o := range t.ends {
 		for v := range t.ends[o] {
-			t.ends[o][v] = attemptLabels(mapreduce.Outcome(o+1), mapreduce.Verdict(v))
+			t.ends[o][v] = attemptLabels(protocol.Outcome(o+1), protocol.Verdict(v))
 		}
 	}
 	t.beginAtZero()
@@ -142,8 +143,8 @@ func (m *Metrics) beginAtZero() {
 	for _, c := range []metric.Int64Counter{m.claimed, m.retries, m.failed, m.setAside, m.lost} {
 		c.Add(ctx, 0)
 	}
-	for _, o := range []mapreduce.Outcome{mapreduce.Done, mapreduce.Errored, mapreduce.Returned, mapreduce.Parked} {
-		m.attempts.Add(ctx, 0, attemptLabels(o, mapreduce.Accepted))
+	for _, o := range []protocol.Outcome{protocol.Done, protocol.Errored, protocol.Returned, protocol.Parked} {
+		m.attempts.Add(ctx, 0, attemptLabels(o, protocol.Accepted))
 	}
 	for _, reason := range []string{resetBroken, resetRefused} {
 		m.resets.Add(ctx, 0, oneLabel(reasonKey, reason))
@@ -175,19 +176,19 @@ type Attempts struct {
 
 // Add adds an attempt with its verdict. The state is that of its unit from then on; suspect
 // says that workers were lost while they ran the unit, or that it cannot be handed out.
-func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce.UnitState, suspect bool) {
+func (a *Attempts) Add(r *protocol.Report, v protocol.Verdict, state mapreduce.UnitState, suspect bool) {
 	if o := int(r.Outcome) - 1; o >= 0 && o < len(a.ends) && int(v) < len(a.ends[o]) {
 		a.ends[o][v]++
 	}
 
 	switch {
-	case v != mapreduce.Accepted:
+	case v != protocol.Accepted:
 	case state == mapreduce.UnitFailed:
 		a.failed++
 		if suspect {
 			a.setAside++
 		}
-	case r.Outcome == mapreduce.Errored && state == mapreduce.Pending:
+	case r.Outcome == protocol.Errored && state == mapreduce.Pending:
 		a.retried++
 	}
 }
@@ -250,11 +251,11 @@ func addSome(ctx context.Context, c metric.Int64Counter, n int64) {
 }
 
 var (
-	outcomeNames = [...]string{mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}
-	verdictNames = [...]string{mapreduce.VerdictUnknown: "unknown", mapreduce.Accepted: "accepted", mapreduce.Stale: "stale", mapreduce.Gone: "gone"}
+	outcomeNames = [...]string{protocol.Done: "done", protocol.Errored: "errored", protocol.Returned: "returned", protocol.Parked: "parked"}
+	verdictNames = [...]string{protocol.VerdictUnknown: "unknown", protocol.Accepted: "accepted", protocol.Stale: "stale", protocol.Gone: "gone"}
 )
 
-func attemptLabels(o mapreduce.Outcome, v mapreduce.Verdict) metric.MeasurementOption {
+func attemptLabels(o protocol.Outcome, v protocol.Verdict) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(outcomeKey, outcomeNames[o]), attribute.String(verdictKey, verdictNames[v])))
 }
 

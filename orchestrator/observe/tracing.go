@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/telemetry"
 )
 
@@ -46,7 +47,7 @@ type Tracer struct {
 	turns  *rate.Limiter
 
 	mu   sync.Mutex // guards the variable below
-	open map[mapreduce.Held]openAttempt
+	open map[protocol.Held]openAttempt
 }
 
 // An openAttempt is an attempt that is traced and has not ended.
@@ -62,7 +63,7 @@ func NewTracer(t trace.Tracer, node mapreduce.NodeID) *Tracer {
 		return nil
 	}
 	return &Tracer{
-		tracer: t, node: node, open: make(map[mapreduce.Held]openAttempt),
+		tracer: t, node: node, open: make(map[protocol.Held]openAttempt),
 		claims: rate.NewLimiter(claimsASecond, claimsAtOnce), again: rate.NewLimiter(claimsASecond, claimsAtOnce), turns: rate.NewLimiter(turnsASecond, turnsASecond),
 	}
 }
@@ -118,7 +119,7 @@ func finish(span trace.Span, err error) {
 // BeginTurn begins the span of a turn, which has links to the attempts that it finishes. Not
 // every turn has one. ctx without a span is returned otherwise. The reports are so many as
 // count says, and are looked at only if the turn is traced.
-func (t *Tracer) BeginTurn(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, reports iter.Seq[mapreduce.Held], count int) (_ context.Context, end func(claimed int, err error)) {
+func (t *Tracer) BeginTurn(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, reports iter.Seq[protocol.Held], count int) (_ context.Context, end func(claimed int, err error)) {
 	if t == nil || !t.turns.Allow() {
 		return ctx, func(int, error) {}
 	}
@@ -150,12 +151,12 @@ func tenantOf(spec *mapreduce.JobSpec) mapreduce.TenantID {
 // Claim makes the span of an attempt that is sent to its worker, with a link to the turn
 // that claimed it, which ctx has, and returns the traceparent for the worker; "" if the
 // attempt is not traced.
-func (t *Tracer) Claim(ctx context.Context, a *mapreduce.Assignment, spec *mapreduce.JobSpec, session mapreduce.SessionID) string {
+func (t *Tracer) Claim(ctx context.Context, a *protocol.Assignment, spec *mapreduce.JobSpec, session mapreduce.SessionID) string {
 	if t == nil || a.Attempt == 1 && !t.claims.Allow() || a.Attempt > 1 && !t.again.Allow() {
 		return ""
 	}
 
-	held := mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
+	held := protocol.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
 	var links []trace.Link
 	if turn := trace.SpanContextFromContext(ctx); turn.IsValid() {
 		links = append(links, trace.Link{SpanContext: turn})
@@ -180,7 +181,7 @@ func (t *Tracer) Claim(ctx context.Context, a *mapreduce.Assignment, spec *mapre
 }
 
 // stageName names the stage of a unit; those that parse documents are of none.
-func stageName(a *mapreduce.Assignment) string {
+func stageName(a *protocol.Assignment) string {
 	if a.Stage == "" {
 		return "parse"
 	}
@@ -188,7 +189,7 @@ func stageName(a *mapreduce.Assignment) string {
 }
 
 // Ended notes that attempts have ended, and that their workers have said so.
-func (t *Tracer) Ended(reports iter.Seq[mapreduce.Held]) {
+func (t *Tracer) Ended(reports iter.Seq[protocol.Held]) {
 	if t == nil {
 		return
 	}
@@ -200,13 +201,13 @@ func (t *Tracer) Ended(reports iter.Seq[mapreduce.Held]) {
 		if len(t.open) == 0 {
 			return
 		}
-		delete(t.open, mapreduce.Held{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt})
+		delete(t.open, protocol.Held{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt})
 	}
 }
 
 // Lost makes the spans of attempts whose worker is lost, which it cannot make any more, so
 // that what it sent of them before stands under something.
-func (t *Tracer) Lost(ctx context.Context, attempts map[mapreduce.Held]bool) {
+func (t *Tracer) Lost(ctx context.Context, attempts map[protocol.Held]bool) {
 	if t == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // pageUnits is how many units are read at once, each with an output of up to
-// mapreduce.MaxInline bytes.
+// protocol.MaxInline bytes.
 const pageUnits = 256
 
 // EachInput visits the units that a unit takes, in order.

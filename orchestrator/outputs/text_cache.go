@@ -6,12 +6,13 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-const maxTexts = 4 // of at most mapreduce.MaxWholeText each
+const maxTexts = 4 // of at most protocol.MaxWholeText each
 
 // A TextCache keeps texts of documents that units cite outside of what they read:
 // outputs are checked against them. Its zero value is empty.
@@ -30,7 +31,7 @@ type cacheEntry struct {
 // WholeText returns the text of the document that a unit is a chunk of; nil if that is
 // too long to be handed to units, which then can cite no more than their chunks.
 func (c *TextCache) WholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *records.Source) (*ground.Text, error) {
-	if src.Length > mapreduce.MaxWholeText {
+	if src.Length > protocol.MaxWholeText {
 		return nil, nil
 	}
 	is := func(b cacheEntry) bool { return b.job == id && b.sha == string(src.SHA256) }

@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -205,7 +206,7 @@ func among(units []*records.Unit) source {
 func (r *Reader) noteBatches(ctx context.Context, id mapreduce.JobID, parked map[mapreduce.UnitID]*mapreduce.Parking) error {
 	var waiting []mapreduce.UnitID
 	for unit, p := range parked {
-		if mapreduce.IsLineHandle(p.Handle) {
+		if protocol.IsLineHandle(p.Handle) {
 			waiting = append(waiting, unit)
 		}
 	}

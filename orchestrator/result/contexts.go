@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/text/ground"
@@ -144,7 +145,7 @@ func (c *contexts) openDocument(ctx context.Context) error {
 // latest; nil if that is too long to be handed to units, which then can cite no more
 // than their chunks.
 func (c *contexts) wholeText(ctx context.Context, src *records.Source) (*ground.Text, error) {
-	if src.Length > mapreduce.MaxWholeText {
+	if src.Length > protocol.MaxWholeText {
 		return nil, nil
 	}
 

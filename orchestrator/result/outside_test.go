@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
@@ -149,7 +150,7 @@ func TestBlobsAreForHolders(t *testing.T) {
 
 	docs, order := contracts()
 	n := enginetest.NewCluster(t).Orchestrator(enginetest.Quick(orchestrator.Config{Adopt: true}))
-	s, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "w", Slots: 1})
+	s, _ := enginetest.Hello(t, n, protocol.Hello{Session: "w", Slots: 1})
 	spec := quoted(t, nil)
 	spec.Provider = "scripted"
 	job, err := n.SubmitJob(t.Context(), spec, enginetest.Texts(docs, order[0]))
@@ -164,15 +165,15 @@ func TestBlobsAreForHolders(t *testing.T) {
 	stale.Attempt++
 	other.Unit = "a.txt_chunk_2"
 	nobody.Job = "mr_20260101_abcdef"
-	all, whole := docs["a.txt"], mapreduce.Blob{Kind: mapreduce.BlobText}
-	span := func(start, end int) mapreduce.Blob {
-		return mapreduce.Blob{Kind: mapreduce.BlobText, Start: int64(start), End: int64(end)}
+	all, whole := docs["a.txt"], protocol.Blob{Kind: protocol.BlobText}
+	span := func(start, end int) protocol.Blob {
+		return protocol.Blob{Kind: protocol.BlobText, Start: int64(start), End: int64(end)}
 	}
 	for _, tt := range []struct {
 		name    string
 		session mapreduce.SessionID
-		held    mapreduce.Held
-		blob    mapreduce.Blob
+		held    protocol.Held
+		blob    protocol.Blob
 		want    string
 		refused errs.Kind // if not 0
 	}{
@@ -181,19 +182,19 @@ func TestBlobsAreForHolders(t *testing.T) {
 		{"a range", "w", held, span(20, 90), all[20:90], 0},
 		{"nothing", "w", held, span(len(all), 0), "", 0},
 		{"behind the end", "w", held, span(0, len(all)+1), "", errs.Invalid},
-		{"of another hash", "w", held, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: make([]byte, 32)}, "", errs.Invalid},
-		{"inputs of a map unit", "w", held, mapreduce.Blob{Kind: mapreduce.BlobReferred}, "", errs.Invalid},
-		{"no journal", "w", held, mapreduce.Blob{Kind: mapreduce.BlobJournal}, "", errs.NotFound},
-		{"what can only be put", "w", held, mapreduce.Blob{Kind: mapreduce.BlobOutput}, "", errs.Invalid},
-		{"an answer without a key", "w", held, mapreduce.Blob{Kind: mapreduce.BlobAnswer}, "", errs.Invalid},
-		{"an answer of a job that shares none", "w", held, mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: make([]byte, 32)}, "", errs.NotFound},
+		{"of another hash", "w", held, protocol.Blob{Kind: protocol.BlobText, SHA256: make([]byte, 32)}, "", errs.Invalid},
+		{"inputs of a map unit", "w", held, protocol.Blob{Kind: protocol.BlobReferred}, "", errs.Invalid},
+		{"no journal", "w", held, protocol.Blob{Kind: protocol.BlobJournal}, "", errs.NotFound},
+		{"what can only be put", "w", held, protocol.Blob{Kind: protocol.BlobOutput}, "", errs.Invalid},
+		{"an answer without a key", "w", held, protocol.Blob{Kind: protocol.BlobAnswer}, "", errs.Invalid},
+		{"an answer of a job that shares none", "w", held, protocol.Blob{Kind: protocol.BlobAnswer, Key: make([]byte, 32)}, "", errs.NotFound},
 		{"another attempt", "w", stale, whole, "", errs.Precondition},
 		{"another unit", "w", other, whole, "", errs.Precondition},
 		{"another job", "w", nobody, whole, "", errs.Precondition},
 		{"another session", "x", held, whole, "", errs.Aborted},
 	} {
 		var got []byte
-		err := s.Stream.GetBlob(t.Context(), &mapreduce.BlobRequest{Session: tt.session, Held: tt.held, Blob: tt.blob}, func(part []byte) error {
+		err := s.Stream.GetBlob(t.Context(), &protocol.BlobRequest{Session: tt.session, Held: tt.held, Blob: tt.blob}, func(part []byte) error {
 			got = append(got, part...)
 			return nil
 		})

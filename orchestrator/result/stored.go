@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/layout"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -86,7 +87,7 @@ func NewReader(from int64, sink func(part *mapreduce.ResultPart, at int64) error
 }
 
 // maxStoredPart bounds one part, in bytes: a length that is larger is damage.
-const maxStoredPart = mapreduce.MaxOutput
+const maxStoredPart = protocol.MaxOutput
 
 // Write takes the next bytes.
 func (r *Reader) Write(b []byte) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -384,7 +385,7 @@ func (r *Reviewer) citeHeld(ctx context.Context, by mapreduce.Principal, w *wait
 	}
 
 	c.Outside = c.ByteStart < w.Source.Start || c.ByteEnd > w.Source.End
-	if c.Outside && w.Source.Length > mapreduce.MaxWholeText {
+	if c.Outside && w.Source.Length > protocol.MaxWholeText {
 		return nil, nil, errs.Field("passage", "is outside of bytes %d to %d, which the unit read, and the document is too long to be looked through", w.Source.Start, w.Source.End)
 	}
 	id := refs.New(output.HashDocument(string(w.Document), w.Source.SHA256), int(c.ByteStart), int(c.ByteEnd), c.Quote)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
@@ -29,7 +30,7 @@ type Scaler struct {
 	scheduler *schedule.Scheduler
 
 	turn chan struct{} // held by who counts, and guards the variables below
-	last []mapreduce.Demand
+	last []protocol.Demand
 	at   time.Time
 }
 
@@ -41,11 +42,11 @@ func New(j *jobs.Jobs, s *schedule.Scheduler, c Config) *Scaler {
 // freshFor is how long a count is good for: autoscalers ask for one pool after the other.
 const freshFor = time.Second
 
-// Demand implements mapreduce.Demander, for all tenants: it returns the demand of each job that
+// Demand implements protocol.Demander, for all tenants: it returns the demand of each job that
 // may run, in the order of their ids, at most freshFor old. Package access leaves to a caller
 // what it may see. The count of a tenant's own jobs shows others only by the limits that all
 // share.
-func (s *Scaler) Demand(ctx context.Context, _ mapreduce.Principal) ([]mapreduce.Demand, error) {
+func (s *Scaler) Demand(ctx context.Context, _ mapreduce.Principal) ([]protocol.Demand, error) {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -64,10 +65,10 @@ func (s *Scaler) Demand(ctx context.Context, _ mapreduce.Principal) ([]mapreduce
 }
 
 // count reads what waits, and divides the limits among the jobs.
-func (s *Scaler) count(ctx context.Context) ([]mapreduce.Demand, error) {
+func (s *Scaler) count(ctx context.Context) ([]protocol.Demand, error) {
 	runnable := s.scheduler.Runnable()
 	slices.SortFunc(runnable, func(a, b schedule.Runnable) int { return cmp.Compare(a.Job, b.Job) })
-	demands := make([]mapreduce.Demand, 0, len(runnable))
+	demands := make([]protocol.Demand, 0, len(runnable))
 	claims := make([]Claim, 0, len(runnable))
 	specs := make(map[string]*mapreduce.JobSpec)
 
@@ -80,7 +81,7 @@ func (s *Scaler) count(ctx context.Context) ([]mapreduce.Demand, error) {
 			return nil, err
 		}
 
-		demands = append(demands, mapreduce.Demand{Job: r.Job, Tenant: r.Tenant, Model: r.Model, Needs: r.Needs, Running: w.Running})
+		demands = append(demands, protocol.Demand{Job: r.Job, Tenant: r.Tenant, Model: r.Model, Needs: r.Needs, Running: w.Running})
 		claims = append(claims, Claim{
 			Model: r.Model, Running: w.Running, Wanted: min(r.Parallelism, w.Running+min(w.Ready, w.Paid)), Exempt: r.FailsFast,
 		})

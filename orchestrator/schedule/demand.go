@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 )
 
@@ -60,7 +61,7 @@ func (m *Models) askedNow(j *Job) string {
 }
 
 // notePace notes how long the calls of a report took. The caller holds the scheduler's mu.
-func (m *Models) notePace(j *Job, rep *mapreduce.Report) {
+func (m *Models) notePace(j *Job, rep *protocol.Report) {
 	if j.spec == nil || !j.asks {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -13,15 +14,15 @@ import (
 // A quietPeer is a worker that reads all that it is told.
 type quietPeer struct{}
 
-func (quietPeer) Send(*mapreduce.ToWorker) {}
-func (quietPeer) Lags() bool               { return false }
-func (quietPeer) Stop(error)               {}
+func (quietPeer) Send(*protocol.ToWorker) {}
+func (quietPeer) Lags() bool              { return false }
+func (quietPeer) Stop(error)              {}
 
 // A tenant of which no worker can run anything has the fewest units of all. Its jobs must
 // not be the only ones that are looked at when a slot is free.
 func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 	s := New(Config{Now: time.Now})
-	s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{}), nil, s.node, s.now())
+	s.workers.Bind(workers.NewSession(&protocol.Hello{Session: "w", Slots: 4}, "working", 1, false, quietPeer{}), nil, s.node, s.now())
 	starve := func(tenant mapreduce.TenantID, id string) *Job {
 		j := &Job{
 			ID: mapreduce.JobID(id), tenant: tenant, spec: new(mapreduce.JobSpec), running: true,
@@ -50,7 +51,7 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 func TestAJobClaimsBeforeItReadsWhileOthersWait(t *testing.T) {
 	for _, contended := range []bool{false, true} {
 		s := New(Config{Now: time.Now, NewID: func() string { return "claim" }})
-		s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{}), nil, s.node, s.now())
+		s.workers.Bind(workers.NewSession(&protocol.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{}), nil, s.node, s.now())
 		add := func(id string) *Job {
 			j := &Job{
 				ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
@@ -53,7 +54,7 @@ func newSimulation(t *testing.T, slots int) *simulation {
 		NewID: func() string { claims++; return fmt.Sprint(claims) },
 	})
 
-	hello := &mapreduce.Hello{Session: "w", Slots: slots, Offer: mapreduce.Offer{Providers: []string{"rules"}}}
+	hello := &protocol.Hello{Session: "w", Slots: slots, Offer: mapreduce.Offer{Providers: []string{"rules"}}}
 	s.session = workers.NewSession(hello, "", 1, false, attentive{})
 	s.scheduler.Sessions.Enter(s.session, nil)
 	return s
@@ -62,9 +63,9 @@ func newSimulation(t *testing.T, slots int) *simulation {
 // An attentive worker reads all that it is told, at once.
 type attentive struct{}
 
-func (attentive) Send(*mapreduce.ToWorker) {}
-func (attentive) Lags() bool               { return false }
-func (attentive) Stop(why error)           { panic(why) }
+func (attentive) Send(*protocol.ToWorker) {}
+func (attentive) Lags() bool              { return false }
+func (attentive) Stop(why error)          { panic(why) }
 
 // submit puts a job on the scheduler that may use all slots.
 func (s *simulation) submit(tenant mapreduce.TenantID, units int, latency time.Duration) mapreduce.JobID {
@@ -99,7 +100,7 @@ func (s *simulation) turn(task *schedule.Task) {
 	j := s.jobs[task.Job.ID]
 	res := &queue.Result{State: mapreduce.Mapping, Epoch: 1}
 	for range task.Turn.Reports {
-		res.Verdicts = append(res.Verdicts, queue.Settled{Verdict: mapreduce.Accepted})
+		res.Verdicts = append(res.Verdicts, queue.Settled{Verdict: protocol.Accepted})
 		j.done++
 	}
 	if j.done == j.units {
@@ -121,7 +122,7 @@ func (s *simulation) turn(task *schedule.Task) {
 
 // end has the worker report a unit.
 func (s *simulation) end(job mapreduce.JobID, unit mapreduce.UnitID) {
-	m := &mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: job, Unit: unit, Attempt: 1, Outcome: mapreduce.Done}}}
+	m := &protocol.FromWorker{Reports: []protocol.Report{{Job: job, Unit: unit, Attempt: 1, Outcome: protocol.Done}}}
 	s.scheduler.Sessions.Receive(s.session, m, func(mapreduce.JobID) int64 { return 0 })
 	s.scheduler.Sessions.EnterChecked(s.session, m)
 	s.drive()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
@@ -41,7 +42,7 @@ func TestABreakerHoldsBackNoUnitThatHasAnotherModel(t *testing.T) {
 
 	now := s.now()
 	s.Models.ApplyScope("a/m", &limit.Scope{Breaker: limit.Breaker{Open: true, For: time.Minute}, Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, now)
-	session := workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"a", "b"}}}, "", 1, false, quietPeer{})
+	session := workers.NewSession(&protocol.Hello{Session: "w", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"a", "b"}}}, "", 1, false, quietPeer{})
 	session.NoteBreaker("a/m", now.Add(time.Minute))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,15 +69,15 @@ func TestABreakerHoldsBackNoUnitThatHasAnotherModel(t *testing.T) {
 // What a unit says of a model that is tried again counts only if it asked that model.
 func TestOutcomesOfOneOfSeveralModels(t *testing.T) {
 	for name, c := range map[string]struct {
-		rep     mapreduce.Report
+		rep     protocol.Report
 		says    bool
-		outcome mapreduce.Outcome
+		outcome protocol.Outcome
 	}{
-		"it answered":          {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/m as m-2"}}, true, mapreduce.Done},
-		"the other answered":   {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"b/m"}}, false, 0},
-		"it failed first":      {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"b/m"}, Failing: []string{"a/m"}}, true, mapreduce.Errored},
-		"it failed and then":   {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/m", "b/m"}, Failing: []string{"a/m"}}, true, mapreduce.Done},
-		"a name within a name": {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/mm"}}, false, 0},
+		"it answered":          {protocol.Report{Outcome: protocol.Done, Models: []string{"a/m as m-2"}}, true, protocol.Done},
+		"the other answered":   {protocol.Report{Outcome: protocol.Done, Models: []string{"b/m"}}, false, 0},
+		"it failed first":      {protocol.Report{Outcome: protocol.Done, Models: []string{"b/m"}, Failing: []string{"a/m"}}, true, protocol.Errored},
+		"it failed and then":   {protocol.Report{Outcome: protocol.Done, Models: []string{"a/m", "b/m"}, Failing: []string{"a/m"}}, true, protocol.Done},
+		"a name within a name": {protocol.Report{Outcome: protocol.Done, Models: []string{"a/mm"}}, false, 0},
 	} {
 		got, says := model.OutcomeOf(&c.rep, "a/m")
 		if says != c.says || says && (got.Outcome != c.outcome || got.Calls == 0) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
@@ -132,7 +133,7 @@ func (m *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 
 // hearLimits takes what a worker says of models, and reports whether other nodes have to
 // know at once.
-func (m *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
+func (m *Models) hearLimits(notes []protocol.LimitNote, now time.Time) (urgent bool) {
 	for i := range notes {
 		if s := m.knownModel(notes[i].Name); s != nil {
 			urgent = s.Hear(&notes[i], now) || urgent
@@ -143,7 +144,7 @@ func (m *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent 
 
 // hearManners takes what a worker says that servers refuse, passes it on to the other
 // workers, and reports whether other nodes have to know.
-func (m *Models) hearManners(from *workers.Session, all []mapreduce.ModelManners) (urgent bool) {
+func (m *Models) hearManners(from *workers.Session, all []protocol.ModelManners) (urgent bool) {
 	for i := range all {
 		if s := m.knownModel(all[i].Name); s != nil && s.HearManners(&all[i]) {
 			m.tellManners(s, all[i:i+1], from)
@@ -155,16 +156,16 @@ func (m *Models) hearManners(from *workers.Session, all []mapreduce.ModelManners
 
 // tellManners sends the workers that can ask a model what its servers refuse, but for the
 // one that said so.
-func (m *Models) tellManners(s *model.State, all []mapreduce.ModelManners, but *workers.Session) {
+func (m *Models) tellManners(s *model.State, all []protocol.ModelManners, but *workers.Session) {
 	if len(all) > 0 {
-		m.sched.workers.Tell(s.Provider(), &mapreduce.ToWorker{Manners: all}, but)
+		m.sched.workers.Tell(s.Provider(), &protocol.ToWorker{Manners: all}, but)
 	}
 }
 
 // noteMetBreaker keeps the units of a model from session, which has handed one back because a breaker
 // is open. That is not for longer than a lease: the worker tells of the breaker in its
 // heartbeats, or knows of it by this node, which may have told it meanwhile that it has closed.
-func (m *Models) noteMetBreaker(session *workers.Session, rep *mapreduce.Report) {
+func (m *Models) noteMetBreaker(session *workers.Session, rep *protocol.Report) {
 	until := session.Seen().Add(min(rep.RetryAfter, m.lease))
 	if m.knownModel(rep.Breaker) != nil && until.After(session.BreakerUntil(rep.Breaker)) {
 		session.NoteBreaker(rep.Breaker, until)
@@ -173,7 +174,7 @@ func (m *Models) noteMetBreaker(session *workers.Session, rep *mapreduce.Report)
 
 // hearBreakers takes what a worker says of its breakers, which keep units of these models
 // from it. It reports whether the fleet's has to be opened.
-func (m *Models) hearBreakers(session *workers.Session, breakers []mapreduce.BreakerState) (urgent bool) {
+func (m *Models) hearBreakers(session *workers.Session, breakers []protocol.BreakerState) (urgent bool) {
 	for _, br := range breakers {
 		s := m.knownModel(br.Name)
 		if s == nil {
@@ -191,7 +192,7 @@ func (m *Models) hearBreakers(session *workers.Session, breakers []mapreduce.Bre
 
 // noteProbeOutcome takes how a unit ended of a model whose breaker is probed here, and
 // reports whether the fleet has to know.
-func (m *Models) noteProbeOutcome(j *Job, rep *mapreduce.Report, now time.Time) bool {
+func (m *Models) noteProbeOutcome(j *Job, rep *protocol.Report, now time.Time) bool {
 	if j.spec == nil {
 		return false
 	}
@@ -311,8 +312,8 @@ func (m *Models) dealAll(now time.Time) {
 // welcome tells session, which is new, of which models there are no limits, and what their servers refuse,
 // and gives every worker its share of the others.
 func (m *Models) welcome(session *workers.Session, now time.Time) {
-	var lifted []mapreduce.LimitShare
-	var refused []mapreduce.ModelManners
+	var lifted []protocol.LimitShare
+	var refused []protocol.ModelManners
 	for _, s := range m.states {
 		if session.HasProvider(s.Provider()) {
 			refused = append(refused, s.Manners()...)
@@ -323,7 +324,7 @@ func (m *Models) welcome(session *workers.Session, now time.Time) {
 	}
 
 	if len(lifted)+len(refused) > 0 {
-		session.Peer.Send(&mapreduce.ToWorker{Limits: lifted, Manners: refused})
+		session.Peer.Send(&protocol.ToWorker{Limits: lifted, Manners: refused})
 	}
 
 	m.dealAll(now)
@@ -348,7 +349,7 @@ func (m *Models) distributeShares(s *model.State, now time.Time) {
 	}
 
 	for i, share := range s.Deal(weights, m.lease, now) {
-		to[i].Peer.Send(&mapreduce.ToWorker{Limits: []mapreduce.LimitShare{share}})
+		to[i].Peer.Send(&protocol.ToWorker{Limits: []protocol.LimitShare{share}})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
@@ -116,7 +117,7 @@ func TestNewsOfAModelVisitItsJobsAlone(t *testing.T) {
 
 // newSession returns a session of a worker that serves a provider.
 func newSession(id mapreduce.SessionID, provider string) *workers.Session {
-	return workers.NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: mapreduce.Offer{Providers: []string{provider}}}, "", 1, false, quietPeer{})
+	return workers.NewSession(&protocol.Hello{Session: id, Slots: 1, Offer: mapreduce.Offer{Providers: []string{provider}}}, "", 1, false, quietPeer{})
 }
 
 // runnable puts a job on a scheduler that a worker can run, all of whose units are known.
@@ -133,7 +134,7 @@ func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
 	s := testScheduler()
 	offer := mapreduce.Offer{Providers: []string{"rules"}}
 	for _, id := range []mapreduce.SessionID{"greedy", "modest"} {
-		s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{}), nil, s.node, s.now())
+		s.workers.Bind(workers.NewSession(&protocol.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{}), nil, s.node, s.now())
 	}
 	for i := range 4000 {
 		s.workers.Bound("greedy").Hold("k", &records.Unit{ID: mapreduce.UnitID(fmt.Sprint(i))}, &workers.Claim{}, false)
@@ -155,7 +156,7 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 		s.workers.Bind(session, nil, s.node, s.now())
 	}
 	s.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", Model: "m"}, jobspec.Stages{}, true, 0, nil)
-	back := mapreduce.Report{Job: "j", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Breaker: "p/m", RetryAfter: time.Minute}
+	back := protocol.Report{Job: "j", Unit: "u", Attempt: 1, Outcome: protocol.Returned, Breaker: "p/m", RetryAfter: time.Minute}
 	runs := func(session *workers.Session, want bool, when string) {
 		t.Helper()
 		if got := session.CanRun(&s.jobs.byID["j"].wants, now); got != want {
@@ -163,7 +164,7 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 		}
 	}
 	handBack := func() {
-		m := &mapreduce.FromWorker{Reports: []mapreduce.Report{back}}
+		m := &protocol.FromWorker{Reports: []protocol.Report{back}}
 		s.Sessions.Receive(meets, m, nobodyWatches)
 		s.Sessions.EnterChecked(meets, m)
 	}
@@ -184,7 +185,7 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 // A queue that could not be read is read again, from its beginning.
 func TestAQueueThatCouldNotBeReadIsReadAgain(t *testing.T) {
 	s := testScheduler()
-	s.workers.Bind(workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{}), nil, s.node, s.now())
+	s.workers.Bind(workers.NewSession(&protocol.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{}), nil, s.node, s.now())
 	j := runnable(s, "j")
 	j.queue.Forget()
 	j.queue.Restart()
@@ -200,7 +201,7 @@ func TestAQueueThatCouldNotBeReadIsReadAgain(t *testing.T) {
 // A job that was stopped while a session held its last unit goes with that unit.
 func TestAStoppedJobGoesWithItsLastUnit(t *testing.T) {
 	s := testScheduler()
-	session := workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
+	session := workers.NewSession(&protocol.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
 	s.workers.Bind(session, nil, s.node, s.now())
 	s.workers.Suspend(session)
 	j := runnable(s, "j")

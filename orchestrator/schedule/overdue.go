@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
@@ -13,9 +14,9 @@ import (
 // then, and one that only says that it lives is not believed for ever.
 type Overdue struct {
 	Session *workers.Session
-	Held    mapreduce.Held
+	Held    protocol.Held
 	// Report says so in the worker's name.
-	Report mapreduce.Report
+	Report protocol.Report
 }
 
 // Overdue returns the attempts that are overdue at a time of the store's uptime, and has
@@ -64,14 +65,14 @@ func (s *Sessions) Overdue(now time.Duration, slack func(*workers.Session) time.
 
 // overdueReport is the report of an attempt that is overdue. What it has spent nobody
 // knows, so of a job with a budget it counts as all that it was allowed to.
-func overdueReport(h *workers.Attempt, j *Job, after time.Duration) mapreduce.Report {
+func overdueReport(h *workers.Attempt, j *Job, after time.Duration) protocol.Report {
 	why := fmt.Sprintf("timed out: its worker has held it for %v without starting it, and sends only signs of life", after.Round(time.Second))
 	if h.Runs() {
 		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker sends only signs of life", after.Round(time.Second), j.spec.UnitTimeout)
 	}
 
-	rep := mapreduce.Report{
-		Job: h.Job, Unit: h.Unit, Attempt: h.Held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},
+	rep := protocol.Report{
+		Job: h.Job, Unit: h.Unit, Attempt: h.Held.Attempt, Outcome: protocol.Errored, Class: protocol.Retryable, Errors: []string{why},
 	}
 
 	switch {
@@ -96,7 +97,7 @@ func (s *Sessions) EnterOverdue(o *Overdue) bool {
 
 	s.enterReport(o.Session, &o.Report)
 	s.sched.jobs.getOrAdd(o.Held.Job).turns.lastReport().overdue = true
-	o.Session.Peer.Send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{o.Held}})
+	o.Session.Peer.Send(&protocol.ToWorker{Cancel: []protocol.Held{o.Held}})
 	s.sched.wake.Signal()
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -24,9 +25,9 @@ func TestUnitsThatWaitForTheirTurnToParseAreNotOverdue(t *testing.T) {
 	unit := func(i int) mapreduce.UnitID { return mapreduce.ParseUnit(mapreduce.DocumentID(fmt.Sprint(i))) }
 	begin := func(id mapreduce.UnitID) {
 		session.Hold("j", &records.Unit{ID: id, Attempt: 1}, &workers.Claim{Left: slots}, false)
-		session.NoteStarted([]mapreduce.Held{{Job: "j", Unit: id, Attempt: 1}})
+		session.NoteStarted([]protocol.Held{{Job: "j", Unit: id, Attempt: 1}})
 	}
-	end := func(id mapreduce.UnitID) { session.Forget(mapreduce.Held{Job: "j", Unit: id, Attempt: 1}) }
+	end := func(id mapreduce.UnitID) { session.Forget(protocol.Held{Job: "j", Unit: id, Attempt: 1}) }
 	for i := range slots {
 		begin(unit(i))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/enginetest"
 	"github.com/coditect/mapreduce/worker"
@@ -17,14 +18,14 @@ import (
 type idler struct {
 	n     *enginetest.Node
 	raw   *enginetest.Raw
-	held  mapreduce.Held
+	held  protocol.Held
 	ended chan struct{} // closed when the unit was taken from it, or the stream has ended
 }
 
 func newIdler(t *testing.T, n *enginetest.Node) *idler {
 	t.Helper()
 	i := &idler{n: n}
-	i.raw, _ = enginetest.Hello(t, n, mapreduce.Hello{Session: "idler", Slots: 1, Prefetch: 1})
+	i.raw, _ = enginetest.Hello(t, n, protocol.Hello{Session: "idler", Slots: 1, Prefetch: 1})
 	return i
 }
 
@@ -59,7 +60,7 @@ func TestAnIdleWorkerIsTimedOut(t *testing.T) {
 	}{
 		"only beats": {func(*idler, *testing.T, int) {}, 8*timeout + 10*time.Minute, "has held it for"},
 		"says that it runs": {func(i *idler, _ *testing.T, _ int) {
-			i.raw.Send(&mapreduce.FromWorker{Started: []mapreduce.Held{i.held}})
+			i.raw.Send(&protocol.FromWorker{Started: []protocol.Held{i.held}})
 		}, 2*timeout + 2*time.Minute, "has run for"},
 		"says so and connects anew": {func(i *idler, t *testing.T, second int) {
 			if second%20 != 0 {
@@ -67,8 +68,8 @@ func TestAnIdleWorkerIsTimedOut(t *testing.T) {
 			}
 			running := i.held
 			running.Running = true
-			i.raw, _ = enginetest.Hello(t, i.n, mapreduce.Hello{Session: "idler", Slots: 1, Prefetch: 1, Holding: []mapreduce.Held{running}})
-			i.raw.Send(&mapreduce.FromWorker{Drain: true})
+			i.raw, _ = enginetest.Hello(t, i.n, protocol.Hello{Session: "idler", Slots: 1, Prefetch: 1, Holding: []protocol.Held{running}})
+			i.raw.Send(&protocol.FromWorker{Drain: true})
 			i.hear()
 		}, 2*timeout + 2*time.Minute, "has run for"},
 	} {
@@ -81,12 +82,12 @@ func TestAnIdleWorkerIsTimedOut(t *testing.T) {
 				spec.UnitTimeout, spec.Budget = timeout, 1_000_000
 				job := n.Submit(spec, 1)
 				i.held = i.raw.Assigned()
-				i.raw.Send(&mapreduce.FromWorker{Drain: true}) // it gets the unit once
+				i.raw.Send(&protocol.FromWorker{Drain: true}) // it gets the unit once
 				i.hear()
 				begun := time.Now()
 				for second := 1; n.Units(job)[i.held.Unit].Failures == 0; second++ {
 					tt.say(i, t, second)
-					i.raw.Send(&mapreduce.FromWorker{Heartbeat: &mapreduce.Heartbeat{Progress: []mapreduce.Progress{{Held: i.held, Note: "soon"}}}})
+					i.raw.Send(&protocol.FromWorker{Heartbeat: &protocol.Heartbeat{Progress: []protocol.Progress{{Held: i.held, Note: "soon"}}}})
 					<-time.After(time.Second)
 					if took := time.Since(begun); took > tt.most {
 						t.Fatalf("the unit is held for %v", took)
@@ -105,8 +106,8 @@ func TestAnIdleWorkerIsTimedOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				i.raw = &enginetest.Raw{T: t, Stream: stream}
-				i.raw.Send(&mapreduce.FromWorker{Drain: true, Hello: &mapreduce.Hello{Session: "idler", Slots: 1}})
-				if v := i.raw.Report(i.held, ""); v != mapreduce.Stale {
+				i.raw.Send(&protocol.FromWorker{Drain: true, Hello: &protocol.Hello{Session: "idler", Slots: 1}})
+				if v := i.raw.Report(i.held, ""); v != protocol.Stale {
 					t.Errorf("the verdict on a report that comes too late is %v", v)
 				}
 				f.Join(worker.Config{Slots: 1})
@@ -150,21 +151,21 @@ func TestTimesOfReportsAreBounded(t *testing.T) {
 		config.Stuck = 3 * time.Hour
 		f := enginetest.NewFleet(t, 0, 1, nil, config)
 		n := f.Any()
-		liar, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "liar", Slots: 4})
+		liar, _ := enginetest.Hello(t, n, protocol.Hello{Session: "liar", Slots: 4})
 		id := n.Submit(enginetest.Script(nil), 3)
-		var held []mapreduce.Held
+		var held []protocol.Held
 		for len(held) < 3 {
 			for _, a := range liar.Recv().Assignments {
-				held = append(held, mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt})
+				held = append(held, protocol.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt})
 			}
 		}
-		m := &mapreduce.FromWorker{
-			Limits:    []mapreduce.LimitNote{{Name: "scripted/m", Refused: true, Pause: years, Successes: 1 << 62}},
-			Heartbeat: &mapreduce.Heartbeat{Breakers: []mapreduce.BreakerState{{Name: "scripted/m", OpenFor: years}, {Name: "scripted/", OpenFor: years}}},
+		m := &protocol.FromWorker{
+			Limits:    []protocol.LimitNote{{Name: "scripted/m", Refused: true, Pause: years, Successes: 1 << 62}},
+			Heartbeat: &protocol.Heartbeat{Breakers: []protocol.BreakerState{{Name: "scripted/m", OpenFor: years}, {Name: "scripted/", OpenFor: years}}},
 			Drain:     true,
 		}
-		for i, outcome := range []mapreduce.Outcome{mapreduce.Errored, mapreduce.Returned, mapreduce.Errored} {
-			m.Reports = append(m.Reports, mapreduce.Report{
+		for i, outcome := range []protocol.Outcome{protocol.Errored, protocol.Returned, protocol.Errored} {
+			m.Reports = append(m.Reports, protocol.Report{
 				Job: id, Unit: held[i].Unit, Attempt: 1, Outcome: outcome, RetryAfter: years, Latency: years, Elapsed: years, ToolTime: years,
 				Savings: mapreduce.Savings{Answers: 1 << 62, AnswerMicros: 1 << 62, CacheRead: 1 << 62, CacheWrite: 1 << 62, PromptMicros: -1 << 62},
 			})
@@ -181,23 +182,23 @@ func TestTimesOfReportsAreBounded(t *testing.T) {
 // TestCountsOfReportsAreBounded: what no attempt can spend is refused. What such an attempt
 // has spent nobody knows, and it is charged what it had reserved.
 func TestCountsOfReportsAreBounded(t *testing.T) {
-	for name, lie := range map[string]func(*mapreduce.Report){
-		"tokens":           func(r *mapreduce.Report) { r.Tokens.In = 1 << 62 },
-		"tokens that wrap": func(r *mapreduce.Report) { r.Tokens = mapreduce.Tokens{In: 1<<63 - 1, Out: 1<<63 - 1} },
-		"money":            func(r *mapreduce.Report) { r.CostMicros = 1 << 49 },
-		"money that wraps": func(r *mapreduce.Report) { r.CostMicros = 1<<63 - 1 },
-		"a size":           func(r *mapreduce.Report) { r.Size = 1 << 39 },
+	for name, lie := range map[string]func(*protocol.Report){
+		"tokens":           func(r *protocol.Report) { r.Tokens.In = 1 << 62 },
+		"tokens that wrap": func(r *protocol.Report) { r.Tokens = mapreduce.Tokens{In: 1<<63 - 1, Out: 1<<63 - 1} },
+		"money":            func(r *protocol.Report) { r.CostMicros = 1 << 49 },
+		"money that wraps": func(r *protocol.Report) { r.CostMicros = 1<<63 - 1 },
+		"a size":           func(r *protocol.Report) { r.Size = 1 << 39 },
 	} {
-		for _, outcome := range []mapreduce.Outcome{mapreduce.Done, mapreduce.Returned, mapreduce.Errored} {
+		for _, outcome := range []protocol.Outcome{protocol.Done, protocol.Returned, protocol.Errored} {
 			t.Run(name+" "+[]string{"", "done", "errored", "returned"}[outcome], func(t *testing.T) {
 				enginetest.Virtually(t, func(t *testing.T) {
 					n := enginetest.NewFleet(t, 0, 1, nil, enginetest.Steady()).Any()
-					w, _ := enginetest.Hello(t, n, mapreduce.Hello{Session: "liar", Slots: 1})
+					w, _ := enginetest.Hello(t, n, protocol.Hello{Session: "liar", Slots: 1})
 					id := n.Submit(enginetest.Script(nil), 1)
 					h := w.Assigned()
-					r := mapreduce.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: outcome}
+					r := protocol.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: outcome}
 					lie(&r)
-					w.Send(&mapreduce.FromWorker{Drain: true, Reports: []mapreduce.Report{r}})
+					w.Send(&protocol.FromWorker{Drain: true, Reports: []protocol.Report{r}})
 					for len(w.Recv().Verdicts) == 0 {
 						continue
 					}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // The prompts of a job's units begin alike, and vendors cache a beginning that is long
@@ -42,8 +43,8 @@ func (p *prefixPriming) end() (more bool) {
 // noteReport ends the priming of a job with a report of its first unit, and reports whether
 // it did. A unit that was returned before it called the model has written nothing to the
 // vendor's cache.
-func (p *prefixPriming) noteReport(rep *mapreduce.Report) (more bool) {
-	return (rep.Outcome != mapreduce.Returned || rep.Calls > 0) && p.end()
+func (p *prefixPriming) noteReport(rep *protocol.Report) (more bool) {
+	return (rep.Outcome != protocol.Returned || rep.Calls > 0) && p.end()
 }
 
 // endIfSlow ends the priming of a job whose first unit runs, as is seen now, once it has been

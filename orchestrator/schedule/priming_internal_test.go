@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // One unit runs before the others, until it has ended, or takes too long; never again then.
 func TestOneUnitPrimesTheCache(t *testing.T) {
 	now := time.Unix(1000, 0)
-	called := &mapreduce.Report{Outcome: mapreduce.Returned, Calls: 1}
+	called := &protocol.Report{Outcome: protocol.Returned, Calls: 1}
 	for name, tt := range map[string]struct {
 		ends func(*prefixPriming) bool
 		want bool
 	}{
-		"it is done":                   {func(p *prefixPriming) bool { return p.noteReport(&mapreduce.Report{Outcome: mapreduce.Done}) }, true},
+		"it is done":                   {func(p *prefixPriming) bool { return p.noteReport(&protocol.Report{Outcome: protocol.Done}) }, true},
 		"it comes back after a call":   {func(p *prefixPriming) bool { return p.noteReport(called) }, true},
-		"it comes back without a call": {func(p *prefixPriming) bool { return p.noteReport(&mapreduce.Report{Outcome: mapreduce.Returned}) }, false},
+		"it comes back without a call": {func(p *prefixPriming) bool { return p.noteReport(&protocol.Report{Outcome: protocol.Returned}) }, false},
 		"it is looked at once":         {func(p *prefixPriming) bool { return p.endIfSlow(time.Minute, now) }, false},
 		"it has run too long": {func(p *prefixPriming) bool {
 			p.endIfSlow(time.Minute, now.Add(-time.Minute))

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -16,7 +17,7 @@ func nobodyWatches(mapreduce.JobID) int64 { return 0 }
 
 // bind puts a worker of a tenant on a scheduler, which holds unit "u" of each job.
 func bind(s *Scheduler, tenant mapreduce.TenantID, holds ...mapreduce.JobID) *workers.Session {
-	session := workers.NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, tenant, 1, false, quietPeer{})
+	session := workers.NewSession(&protocol.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, tenant, 1, false, quietPeer{})
 	s.Sessions.Enter(session, nil)
 	for _, id := range holds {
 		session.Hold(id, &records.Unit{ID: "u", Attempt: 2}, &workers.Claim{Left: 2}, false)
@@ -51,15 +52,15 @@ func TestStandingOfReportedJobs(t *testing.T) {
 		s.jobs.stop(runnable(s, "ended"))
 		session := bind(s, tt.tenant, "held", "ended")
 
-		rep := mapreduce.Report{Job: tt.job, Unit: "u", Attempt: 2}
-		got := s.Sessions.Receive(session, &mapreduce.FromWorker{Reports: []mapreduce.Report{rep}}, nobodyWatches)
+		rep := protocol.Report{Job: tt.job, Unit: "u", Attempt: 2}
+		got := s.Sessions.Receive(session, &protocol.FromWorker{Reports: []protocol.Report{rep}}, nobodyWatches)
 		if d := cmp.Diff([]Reported{{Job: tt.want, Held: tt.held}}, got.Reports); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
 
 		// What ends the worker from here on is not blamed on what it has reported, and
 		// nothing that is refused counts as ended.
-		h := session.Attempt(mapreduce.Held{Job: tt.job, Unit: "u", Attempt: 2})
+		h := session.Attempt(protocol.Held{Job: tt.job, Unit: "u", Attempt: 2})
 		if h != nil && h.HasEnded() != (tt.want == KnownJob) {
 			t.Errorf("%s: that its attempt has ended is %t", name, h.HasEnded())
 		}
@@ -74,9 +75,9 @@ func TestAMessageIsEnteredOnce(t *testing.T) {
 	s := testScheduler()
 	j := runnable(s, "j")
 	session := bind(s, "", "j")
-	started := []mapreduce.Held{{Job: "j", Unit: "u", Attempt: 2}, {Job: "j", Unit: "u", Attempt: 1}}
+	started := []protocol.Held{{Job: "j", Unit: "u", Attempt: 2}, {Job: "j", Unit: "u", Attempt: 1}}
 
-	m := &mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: "j", Unit: "u", Attempt: 2}}, Started: started, Drain: true}
+	m := &protocol.FromWorker{Reports: []protocol.Report{{Job: "j", Unit: "u", Attempt: 2}}, Started: started, Drain: true}
 	got := s.Sessions.Receive(session, m, nobodyWatches)
 	if !slices.Equal(got.Suspects, started[:1]) {
 		t.Errorf("suspected: %v, want the attempt that it holds and that is not the first", got.Suspects)
@@ -91,7 +92,7 @@ func TestAMessageIsEnteredOnce(t *testing.T) {
 	}
 
 	idle := bind(s, "")
-	if s.Sessions.Receive(idle, &mapreduce.FromWorker{Drain: true}, nobodyWatches); s.workers.Count().Draining != 1 {
+	if s.Sessions.Receive(idle, &protocol.FromWorker{Drain: true}, nobodyWatches); s.workers.Count().Draining != 1 {
 		t.Error("a message without reports is not entered at once")
 	}
 }

@@ -2,14 +2,15 @@ package schedule
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // A Received is what a scheduler says of a message when it comes.
 type Received struct {
-	Suspects []mapreduce.Held     // that have begun, and may have brought a worker down before
-	Notes    []mapreduce.Progress // that those who watch jobs are to hear
-	Reports  []Reported           // one for each report of the message, in their order
+	Suspects []protocol.Held     // that have begun, and may have brought a worker down before
+	Notes    []protocol.Progress // that those who watch jobs are to hear
+	Reports  []Reported          // one for each report of the message, in their order
 }
 
 // A Reported is what a scheduler knows of the attempt that a report is of.
@@ -37,7 +38,7 @@ const (
 // under the scheduler's lock: of a message with reports, Receive says what they are checked
 // against, and EnterChecked enters them, and what stands behind them in the message, once
 // they were. Feed returns the number of a job's feed, or 0 if nobody watches the job.
-func (s *Sessions) Receive(session *workers.Session, m *mapreduce.FromWorker, feed func(mapreduce.JobID) int64) (got Received) {
+func (s *Sessions) Receive(session *workers.Session, m *protocol.FromWorker, feed func(mapreduce.JobID) int64) (got Received) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
@@ -72,7 +73,7 @@ func (s *Sessions) Receive(session *workers.Session, m *mapreduce.FromWorker, fe
 // Inspect says again what Receive says of reports, of which the store has told meanwhile
 // that their jobs are there, or which have waited to be checked: the job may have gone to
 // another epoch since, and what its units were given must not be that of units of before.
-func (s *Sessions) Inspect(session *workers.Session, reports []mapreduce.Report) []Reported {
+func (s *Sessions) Inspect(session *workers.Session, reports []protocol.Report) []Reported {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
@@ -86,7 +87,7 @@ func (s *Sessions) Inspect(session *workers.Session, reports []mapreduce.Report)
 
 // inspect returns what is known of the attempt of a report; j is its job, nil if that is not
 // on the scheduler. The caller holds the scheduler's mu.
-func inspect(session *workers.Session, rep *mapreduce.Report, j *Job) (of Reported) {
+func inspect(session *workers.Session, rep *protocol.Report, j *Job) (of Reported) {
 	if h := session.Attempt(heldOf(rep)); h != nil {
 		epoch := int64(-1)
 		if j != nil {
@@ -108,7 +109,7 @@ func inspect(session *workers.Session, rep *mapreduce.Report, j *Job) (of Report
 
 // EnterChecked enters a message whose reports were checked: those that are still in it, and
 // what it says of models and of the worker.
-func (s *Sessions) EnterChecked(session *workers.Session, m *mapreduce.FromWorker) {
+func (s *Sessions) EnterChecked(session *workers.Session, m *protocol.FromWorker) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 	s.enterMessage(session, m)
@@ -116,7 +117,7 @@ func (s *Sessions) EnterChecked(session *workers.Session, m *mapreduce.FromWorke
 
 // enterMessage enters a message but for the units that it says have begun. The caller holds
 // the scheduler's mu.
-func (s *Sessions) enterMessage(session *workers.Session, m *mapreduce.FromWorker) {
+func (s *Sessions) enterMessage(session *workers.Session, m *protocol.FromWorker) {
 	urgent := false
 	for i := range m.Reports {
 		urgent = s.enterReport(session, &m.Reports[i]) || urgent
@@ -144,20 +145,20 @@ func (s *Sessions) enterMessage(session *workers.Session, m *mapreduce.FromWorke
 }
 
 // heldOf returns the attempt that a report is of.
-func heldOf(rep *mapreduce.Report) mapreduce.Held {
-	return mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}
+func heldOf(rep *protocol.Report) protocol.Held {
+	return protocol.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}
 }
 
 // enterReport enters a report on the scheduler. It returns whether the fleet has to know
 // what it says of the provider. A report of an attempt that the session does not hold
 // says nothing of that: the store says what becomes of it.
-func (s *Sessions) enterReport(session *workers.Session, rep *mapreduce.Report) (urgent bool) {
+func (s *Sessions) enterReport(session *workers.Session, rep *protocol.Report) (urgent bool) {
 	j := s.sched.jobs.getOrAdd(rep.Job)
 	if held, first := session.NoteReported(heldOf(rep)); held {
 		if first {
 			s.sched.jobs.addReported(j, 1)
 		}
-		if first && rep.Outcome == mapreduce.Returned && rep.Breaker != "" {
+		if first && rep.Outcome == protocol.Returned && rep.Breaker != "" {
 			s.sched.Models.noteMetBreaker(session, rep)
 		}
 		urgent = s.sched.Models.noteProbeOutcome(j, rep, session.Seen())
@@ -174,7 +175,7 @@ func (s *Sessions) enterReport(session *workers.Session, rep *mapreduce.Report) 
 
 // EnterReportFor enters a report in a worker's name, of a unit that it was not given, or
 // of one that broke its stream.
-func (s *Sessions) EnterReportFor(session *workers.Session, report *mapreduce.Report, broke bool) {
+func (s *Sessions) EnterReportFor(session *workers.Session, report *protocol.Report, broke bool) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 	if !s.sched.workers.Has(session) {
@@ -188,7 +189,7 @@ func (s *Sessions) EnterReportFor(session *workers.Session, report *mapreduce.Re
 }
 
 // HoldsAttempt reports whether session was given an attempt and has not lost it.
-func (s *Sessions) HoldsAttempt(session *workers.Session, h mapreduce.Held) bool {
+func (s *Sessions) HoldsAttempt(session *workers.Session, h protocol.Held) bool {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 	return session.Attempt(h) != nil
@@ -196,7 +197,7 @@ func (s *Sessions) HoldsAttempt(session *workers.Session, h mapreduce.Held) bool
 
 // FindUnit returns the unit of an attempt that session was given and has not lost, and its
 // job; or nil.
-func (s *Sessions) FindUnit(session *workers.Session, h mapreduce.Held) (*workers.Attempt, *Job) {
+func (s *Sessions) FindUnit(session *workers.Session, h protocol.Held) (*workers.Attempt, *Job) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 	held, j := session.Attempt(h), s.sched.jobs.find(h.Job)

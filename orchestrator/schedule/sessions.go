@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
@@ -66,12 +67,12 @@ func letGo(s *Sessions, session *workers.Session) {
 // binding has been given up, which may have been stored unseen. Expect returns which slots of the jobs are idle
 // beside that, and which of the calls of models, of which the fleet may make so many at once: with these the
 // session may go on with what it had lost.
-func (s *Sessions) Expect(session *workers.Session, named []mapreduce.Held, limit int64) map[mapreduce.JobID]queue.Idle {
+func (s *Sessions) Expect(session *workers.Session, named []protocol.Held, limit int64) map[mapreduce.JobID]queue.Idle {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
 	// A worker holds back no tenant but its own, whatever it names.
-	own := slices.DeleteFunc(slices.Clone(named), func(h mapreduce.Held) bool {
+	own := slices.DeleteFunc(slices.Clone(named), func(h protocol.Held) bool {
 		j := s.sched.jobs.find(h.Job)
 		return session.Tenant != "" && j != nil && j.spec != nil && j.tenant != session.Tenant
 	})
@@ -175,7 +176,7 @@ func (s *Sessions) OfferAgain() {
 // Leave takes a session off the scheduler whose stream has ended. It returns the
 // attempts that the worker was running, and whether it has nothing left to do; or false
 // if another stream has taken the session up already.
-func (s *Sessions) Leave(session *workers.Session) (running map[mapreduce.Held]bool, done, ok bool) {
+func (s *Sessions) Leave(session *workers.Session) (running map[protocol.Held]bool, done, ok bool) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 
@@ -256,7 +257,7 @@ func (s *Sessions) KeepClaimed(of *Task, epoch int64, c queue.Claimed, text []by
 		return nil
 	}
 
-	h := session.Attempt(mapreduce.Held{Job: of.Job.ID, Unit: c.Unit.ID, Attempt: int(c.Unit.Attempt)})
+	h := session.Attempt(protocol.Held{Job: of.Job.ID, Unit: c.Unit.ID, Attempt: int(c.Unit.Attempt)})
 	if h == nil {
 		return nil
 	}
@@ -269,7 +270,7 @@ func (s *Sessions) KeepClaimed(of *Task, epoch int64, c queue.Claimed, text []by
 
 // KeepInputs keeps the units that an attempt was given the outputs of, with these outputs,
 // if its unit is kept.
-func (s *Sessions) KeepInputs(session *workers.Session, held mapreduce.Held, taken []*records.Unit) {
+func (s *Sessions) KeepInputs(session *workers.Session, held protocol.Held, taken []*records.Unit) {
 	if len(taken) == 0 {
 		return
 	}
@@ -287,7 +288,7 @@ func (s *Sessions) Introduce(session *workers.Session, j *Job) {
 	s.sched.mu.Lock()
 	defer s.sched.mu.Unlock()
 	if session.Learns(j.ID, j.epoch) {
-		session.Peer.Send(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: j.ID, Stage: j.stages.StageName(j.stages.Level), Spec: *j.spec}}})
+		session.Peer.Send(&protocol.ToWorker{Jobs: []protocol.JobInfo{{Job: j.ID, Stage: j.stages.StageName(j.stages.Level), Spec: *j.spec}}})
 	}
 }
 
@@ -303,7 +304,7 @@ func (s *Sessions) DropUnits(id mapreduce.JobID) {
 	}
 
 	for session := range s.workers.All() {
-		var stop []mapreduce.Held
+		var stop []protocol.Held
 		for _, h := range session.Drop(id) {
 			stop = append(stop, h.Held)
 			j.endUnit(h.Claim)
@@ -311,7 +312,7 @@ func (s *Sessions) DropUnits(id mapreduce.JobID) {
 		}
 
 		if len(stop) > 0 {
-			session.Peer.Send(&mapreduce.ToWorker{Cancel: stop})
+			session.Peer.Send(&protocol.ToWorker{Cancel: stop})
 		}
 	}
 

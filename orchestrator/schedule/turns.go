@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/view"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/queue"
@@ -99,9 +100,9 @@ func (t *Turns) Split(task *Task, why error) Split {
 }
 
 // unstorable returns what is said instead of a report that cannot be stored.
-func unstorable(rep *mapreduce.Report, why error) *mapreduce.Report {
-	return &mapreduce.Report{
-		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+func unstorable(rep *protocol.Report, why error) *protocol.Report {
+	return &protocol.Report{
+		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: protocol.Errored, Class: protocol.PermanentUnit,
 		Errors: []string{"what its worker reported cannot be stored: " + why.Error()},
 	}
 }
@@ -115,10 +116,10 @@ func (t *Turns) DropReports(task *Task) {
 	j := task.Job
 	for _, p := range task.Sent {
 		j.turns.dropSpoilt(p.Report.Unit)
-		t.applyVerdict(j, p, queue.Settled{Verdict: mapreduce.Stale})
-		p.Session.Peer.Send(&mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{
-			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
-			Verdict: mapreduce.Stale,
+		t.applyVerdict(j, p, queue.Settled{Verdict: protocol.Stale})
+		p.Session.Peer.Send(&protocol.ToWorker{Verdicts: []protocol.VerdictOn{{
+			Held:    protocol.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
+			Verdict: protocol.Stale,
 		}}})
 	}
 
@@ -213,7 +214,7 @@ func (t *Turns) reopenTenant(tenant mapreduce.TenantID) {
 
 // applyVerdict enters the verdict on a report.
 func (t *Turns) applyVerdict(j *Job, p pendingReport, s queue.Settled) {
-	if s.Verdict == mapreduce.VerdictUnknown {
+	if s.Verdict == protocol.VerdictUnknown {
 		return
 	}
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -22,7 +23,7 @@ type turnState struct {
 
 // A pendingReport is a report that waits for its turn, or is in one.
 type pendingReport struct {
-	Report  *mapreduce.Report
+	Report  *protocol.Report
 	Session *workers.Session
 	jitter  float64
 	broke   bool // the unit broke the session's stream when it was handed out
@@ -42,7 +43,7 @@ func (t *turnState) size() int {
 func (t *turnState) isIdle() bool { return t.underWay == 0 && len(t.reports) == 0 }
 
 // addReport has a report wait for a turn.
-func (t *turnState) addReport(rep *mapreduce.Report, session *workers.Session, jitter float64) {
+func (t *turnState) addReport(rep *protocol.Report, session *workers.Session, jitter float64) {
 	t.reports = append(t.reports, pendingReport{Report: rep, Session: session, jitter: jitter})
 }
 
@@ -85,7 +86,7 @@ func (t *turnState) end() {
 func (t *turnState) split(members int) { t.batch = min(t.size(), max(1, members/2)) }
 
 // replace puts another report in the place of one that cannot be stored.
-func (t *turnState) replace(old, with *mapreduce.Report) {
+func (t *turnState) replace(old, with *protocol.Report) {
 	for i := range t.reports {
 		if p := &t.reports[i]; p.Report == old {
 			p.Report, p.spoilt = with, true

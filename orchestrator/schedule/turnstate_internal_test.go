@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -15,7 +16,7 @@ import (
 func reported(n int) (t *turnState) {
 	t = new(turnState)
 	for i := range n {
-		t.addReport(&mapreduce.Report{Unit: unitNumber(i)}, nil, 0)
+		t.addReport(&protocol.Report{Unit: unitNumber(i)}, nil, 0)
 	}
 	return t
 }
@@ -36,7 +37,7 @@ func TestATurnThatFailedGivesItsReportsBackFirst(t *testing.T) {
 	s.ended = []queue.HeldID{{Claim: "a"}}
 	sent, ended := s.take(), s.takeEnded()
 	s.underWay++
-	s.addReport(&mapreduce.Report{Unit: "new"}, nil, 0)
+	s.addReport(&protocol.Report{Unit: "new"}, nil, 0)
 
 	if s.isIdle() || len(s.ended) > 0 {
 		t.Errorf("%+v while a turn is under way", s)
@@ -47,7 +48,7 @@ func TestATurnThatFailedGivesItsReportsBackFirst(t *testing.T) {
 	}
 
 	// What was taken must not change with what comes later.
-	s.addReport(&mapreduce.Report{Unit: "later"}, nil, 0)
+	s.addReport(&protocol.Report{Unit: "later"}, nil, 0)
 	if units := unitsOf(sent); units != "012" {
 		t.Errorf("the turn that failed has %s now", units)
 	}
@@ -90,7 +91,7 @@ func TestAReportThatCannotBeStored(t *testing.T) {
 
 	instead := unstorable(old, errors.New("it is too large"))
 	s.replace(old, instead)
-	s.addReport(&mapreduce.Report{Unit: old.Unit}, nil, 0)
+	s.addReport(&protocol.Report{Unit: old.Unit}, nil, 0)
 	if s.reports[1].Report != instead || !s.reports[1].spoilt {
 		t.Errorf("the report is %+v", s.reports[1].Report)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
@@ -17,7 +18,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 	share := map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}
 	open := &limit.Scope{Breaker: limit.Breaker{Open: true, For: time.Minute}, Shares: share}
 	connect := func(s *Scheduler, slots int, providers ...string) *workers.Session {
-		session := workers.NewSession(&mapreduce.Hello{Session: "w", Slots: slots, Offer: mapreduce.Offer{Providers: providers}}, "", 1, false, quietPeer{})
+		session := workers.NewSession(&protocol.Hello{Session: "w", Slots: slots, Offer: mapreduce.Offer{Providers: providers}}, "", 1, false, quietPeer{})
 		s.workers.Bind(session, nil, s.node, s.now())
 		return session
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
-func (t *Transfers) putAnswer(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putAnswer(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
 	}
@@ -26,7 +27,7 @@ func (t *Transfers) putAnswer(ctx context.Context, session *workers.Session, q *
 		return nil, errs.New(errs.Precondition, "session %s holds no attempt at unit %s of a job that shares answers", q.Session, q.Unit)
 	}
 
-	data, err := CollectPut(&q.Blob, mapreduce.MaxAnswer, "an answer that is put", next)
+	data, err := CollectPut(&q.Blob, protocol.MaxAnswer, "an answer that is put", next)
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +38,12 @@ func (t *Transfers) putAnswer(ctx context.Context, session *workers.Session, q *
 	}
 
 	t.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
-	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
+	return &protocol.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // sendAnswer writes what a model answered another job. One that is damaged is as
 // good as none.
-func (t *Transfers) sendAnswer(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendAnswer(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, w *rangeWriter) error {
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
@@ -69,7 +70,7 @@ func (t *Transfers) sendAnswer(ctx context.Context, session *workers.Session, q 
 // answerSharingTenant returns whose answers the job of an attempt shares, if it does. The
 // session has to hold the attempt: so no worker can read the answers of tenants
 // that it does not work for.
-func (t *Transfers) answerSharingTenant(ctx context.Context, session *workers.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
+func (t *Transfers) answerSharingTenant(ctx context.Context, session *workers.Session, h protocol.Held) (mapreduce.TenantID, bool, error) {
 	held, j := t.scheduler.Sessions.FindUnit(session, h)
 	if held == nil {
 		return "", false, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
@@ -14,7 +15,7 @@ import (
 // WakeAnswer returns what people have decided about values of a unit, as its attempt is told by the call that
 // woke it: nil if the call has all of it itself. It is made of the decisions that are stored, to which none
 // comes while the unit does not wait.
-func (t *Transfers) WakeAnswer(ctx context.Context, id mapreduce.JobID, u *records.Unit, call *mapreduce.WakeCall) ([]byte, error) {
+func (t *Transfers) WakeAnswer(ctx context.Context, id mapreduce.JobID, u *records.Unit, call *protocol.WakeCall) ([]byte, error) {
 	if call == nil || !gate.IsHandle(call.Handle) {
 		return nil, nil
 	}
@@ -45,7 +46,7 @@ func (t *Transfers) WakeAnswer(ctx context.Context, id mapreduce.JobID, u *recor
 }
 
 // sendWakeAnswer writes what the call that woke a unit said, where that is too large for an assignment.
-func (t *Transfers) sendWakeAnswer(ctx context.Context, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendWakeAnswer(ctx context.Context, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	call, err := t.jobs.Queue.WakeCall(ctx, q.Job, u.ID)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -16,7 +17,7 @@ import (
 // putEvidence adds an item to the evidence of the unit whose attempt a session holds: the
 // store's transaction sees to it that it does. Whatever follows from the text is computed
 // here, and nothing of it is believed. Only units of stages with tools have evidence.
-func (t *Transfers) putEvidence(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putEvidence(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	if !t.scheduler.Sessions.HoldsAttempt(session, q.Held) {
 		return nil, notHeld(q)
 	}
@@ -61,7 +62,7 @@ func (t *Transfers) putEvidence(ctx context.Context, session *workers.Session, q
 		return nil, err
 	}
 
-	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
+	return &protocol.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // checkEvidence refuses evidence that is out of bounds, or says of its text what is not so.
@@ -116,7 +117,7 @@ func (t *Transfers) Evidence(ctx context.Context, id mapreduce.JobID, spec *mapr
 }
 
 // sendEvidenceList writes the list of the evidence that an attempt goes on from.
-func (t *Transfers) sendEvidenceList(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendEvidenceList(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	spec, err := t.specOfHeld(ctx, session, q)
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (t *Transfers) sendEvidenceList(ctx context.Context, session *workers.Sessi
 
 // sendEvidence writes the text of evidence of the unit, or of the unit of another job that
 // it repeats.
-func (t *Transfers) sendEvidence(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendEvidence(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	if q.Blob.Evidence == nil {
 		return errs.Field("blob.evidence", "is missing: it names the document")
 	}
@@ -173,7 +174,7 @@ func (t *Transfers) sendEvidence(ctx context.Context, session *workers.Session, 
 }
 
 // specOfHeld returns the spec of the job of the unit whose attempt a session holds.
-func (t *Transfers) specOfHeld(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest) (*mapreduce.JobSpec, error) {
+func (t *Transfers) specOfHeld(ctx context.Context, session *workers.Session, q *protocol.BlobRequest) (*mapreduce.JobSpec, error) {
 	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return nil, notHeld(q)

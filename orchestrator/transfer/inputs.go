@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -124,7 +125,7 @@ func headerOf(u *records.Unit) (*payload.InputHeader, error) {
 
 	res := u.Published()
 	h.Calls, h.Length, h.SHA256 = u.CallSums.Calls > 0, res.Length, res.SHA256
-	if h.Length < 0 || h.Length > mapreduce.MaxOutput || res.Chunks == 0 && h.Length != int64(len(res.Inline)) {
+	if h.Length < 0 || h.Length > protocol.MaxOutput || res.Chunks == 0 && h.Length != int64(len(res.Inline)) {
 		return nil, errs.New(errs.DataLoss, "output of unit %s: a length of %d, in %d chunks", u.ID, h.Length, res.Chunks)
 	}
 	return h, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -13,7 +14,7 @@ import (
 
 // putJournal appends entries to the journal of the unit whose attempt a session holds:
 // the store's transaction sees to it that it does.
-func (t *Transfers) putJournal(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putJournal(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return nil, notHeld(q)
@@ -24,7 +25,7 @@ func (t *Transfers) putJournal(ctx context.Context, session *workers.Session, q 
 		return nil, err
 	}
 
-	data, err := CollectPut(&q.Blob, mapreduce.MaxJournalAppend, "what is put of a journal", next)
+	data, err := CollectPut(&q.Blob, protocol.MaxJournalAppend, "what is put of a journal", next)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (t *Transfers) putJournal(ctx context.Context, session *workers.Session, q 
 		return nil, err
 	}
 
-	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
+	return &protocol.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // splitEntries takes entries apart that an attempt has sent, and refuses those that are
@@ -62,8 +63,8 @@ func splitEntries(data []byte, attempt int) ([][]byte, error) {
 			return nil, errs.Field("blob", "entry %d: %v", i, err)
 		case e.Attempt != attempt:
 			return nil, errs.Field("blob", "entry %d is of attempt %d, and comes from attempt %d", i, e.Attempt, attempt)
-		case len(raw) > mapreduce.MaxJournalEntry:
-			return nil, errs.Field("blob", "entry %d has %d bytes; at most %d are kept", i, len(raw), mapreduce.MaxJournalEntry)
+		case len(raw) > protocol.MaxJournalEntry:
+			return nil, errs.Field("blob", "entry %d has %d bytes; at most %d are kept", i, len(raw), protocol.MaxJournalEntry)
 		}
 	}
 	return entries, nil
@@ -72,7 +73,7 @@ func splitEntries(data []byte, attempt int) ([][]byte, error) {
 // Journal returns the journal that an attempt at a unit goes on from, as it is sent,
 // and how many of its entries are the unit's own. In a job that repeats another the
 // other unit's entries come first; if that unit failed there, a report says how.
-func (t *Transfers) Journal(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, failed *mapreduce.Report, err error) {
+func (t *Transfers) Journal(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, failed *protocol.Report, err error) {
 	if spec.Replay != "" && u.Level >= 0 {
 		was, err := t.jobs.View.Unit(ctx, spec.Replay, u.ID)
 		if err != nil {
@@ -80,9 +81,9 @@ func (t *Transfers) Journal(ctx context.Context, id mapreduce.JobID, spec *mapre
 		}
 		// A unit that failed there fails here as well, and runs no attempt.
 		if was != nil && was.State == mapreduce.UnitFailed {
-			return nil, 0, &mapreduce.Report{
-				Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
-				Class: mapreduce.PermanentUnit, Errors: was.Errors,
+			return nil, 0, &protocol.Report{
+				Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: protocol.Errored,
+				Class: protocol.PermanentUnit, Errors: was.Errors,
 			}, nil
 		}
 
@@ -106,7 +107,7 @@ func (t *Transfers) appendJournal(ctx context.Context, data []byte, id mapreduce
 }
 
 // sendJournal writes the journal that an attempt at a unit goes on from.
-func (t *Transfers) sendJournal(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendJournal(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	held, j := t.scheduler.Sessions.FindUnit(session, q.Held)
 	if held == nil {
 		return notHeld(q)

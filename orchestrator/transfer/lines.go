@@ -6,18 +6,18 @@ import (
 	"encoding/json"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 )
 
 // putLine stores a request of the unit whose attempt a session holds, which is to go by batch.
-func (t *Transfers) putLine(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	data, err := CollectPut(&q.Blob, mapreduce.MaxLine, "a request that is put", next)
+func (t *Transfers) putLine(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
+	data, err := CollectPut(&q.Blob, protocol.MaxLine, "a request that is put", next)
 	if err != nil {
 		return nil, err
 	}
 
-	var line mapreduce.Line
+	var line protocol.Line
 	if err := json.Unmarshal(data, &line); err != nil {
 		return nil, errs.Field("blob", "is no request: %v", err)
 	}
@@ -26,7 +26,7 @@ func (t *Transfers) putLine(ctx context.Context, session *workers.Session, q *ma
 		return nil, errs.Field("blob.key", "has %d bytes; a SHA-256 has %d", len(line.Key), sha256.Size)
 	case line.Provider == "" || line.Model == "" || len(line.Request) == 0:
 		return nil, errs.Field("blob", "names no provider, no model, or asks nothing")
-	case line.Size < 0 || line.MostLines < 0 || line.MostBytes < 0 || line.Fewest < 0 || line.Tokens < 0 || line.Tokens > mapreduce.MaxLine:
+	case line.Size < 0 || line.MostLines < 0 || line.MostBytes < 0 || line.Fewest < 0 || line.Tokens < 0 || line.Tokens > protocol.MaxLine:
 		return nil, errs.Field("blob", "has a size or a limit below zero")
 	}
 
@@ -36,11 +36,11 @@ func (t *Transfers) putLine(ctx context.Context, session *workers.Session, q *ma
 	if err != nil {
 		return nil, err
 	}
-	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
+	return &protocol.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // sendReply writes what became of a request of a unit that went by batch.
-func (t *Transfers) sendReply(ctx context.Context, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendReply(ctx context.Context, q *protocol.BlobRequest, w *rangeWriter) error {
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -59,9 +60,9 @@ func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, spe
 	}
 }
 
-// Get passes on a blob of a unit whose attempt a session holds, as mapreduce.Blobs.GetBlob
+// Get passes on a blob of a unit whose attempt a session holds, as protocol.Blobs.GetBlob
 // does.
-func (t *Transfers) Get(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, take func([]byte) error) error {
+func (t *Transfers) Get(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, take func([]byte) error) error {
 	if !t.scheduler.Sessions.HoldsAttempt(session, q.Held) {
 		return notHeld(q)
 	}
@@ -74,16 +75,16 @@ func (t *Transfers) Get(ctx context.Context, session *workers.Session, q *mapred
 	return transferError(ctx, q, err)
 }
 
-func notHeld(q *mapreduce.BlobRequest) error {
+func notHeld(q *protocol.BlobRequest) error {
 	return errs.New(errs.Precondition, "session %s does not hold attempt %d of unit %s", q.Session, q.Attempt, q.Unit)
 }
 
 // sendBlob writes a blob of the unit that a request names.
-func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, w *rangeWriter) error {
 	switch q.Blob.Kind {
-	case mapreduce.BlobAnswer:
+	case protocol.BlobAnswer:
 		return t.sendAnswer(ctx, session, q, w)
-	case mapreduce.BlobLineReply:
+	case protocol.BlobLineReply:
 		return t.sendReply(ctx, q, w)
 	}
 
@@ -94,38 +95,38 @@ func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *m
 	switch {
 	case u == nil:
 		return notHeld(q)
-	case q.Blob.Kind == mapreduce.BlobText:
+	case q.Blob.Kind == protocol.BlobText:
 		return t.sendText(ctx, q, u, w)
-	case q.Blob.Kind == mapreduce.BlobOriginal:
+	case q.Blob.Kind == protocol.BlobOriginal:
 		return t.sendOriginal(ctx, q, u, w)
-	case q.Blob.Kind == mapreduce.BlobInputs:
+	case q.Blob.Kind == protocol.BlobInputs:
 		return t.Inputs.send(ctx, q.Job, u, w)
-	case q.Blob.Kind == mapreduce.BlobReferred && u.Inputs != nil:
+	case q.Blob.Kind == protocol.BlobReferred && u.Inputs != nil:
 		return t.Inputs.sendReferred(ctx, q.Job, u, w)
-	case q.Blob.Kind == mapreduce.BlobJournal:
+	case q.Blob.Kind == protocol.BlobJournal:
 		return t.sendJournal(ctx, session, q, u, w)
-	case q.Blob.Kind == mapreduce.BlobWakeAnswer:
+	case q.Blob.Kind == protocol.BlobWakeAnswer:
 		return t.sendWakeAnswer(ctx, q, u, w)
-	case q.Blob.Kind == mapreduce.BlobEvidence:
+	case q.Blob.Kind == protocol.BlobEvidence:
 		return t.sendEvidence(ctx, session, q, u, w)
-	case q.Blob.Kind == mapreduce.BlobEvidenceList:
+	case q.Blob.Kind == protocol.BlobEvidenceList:
 		return t.sendEvidenceList(ctx, session, q, u, w)
 	}
 	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
 }
 
-// Put stores a blob of a session, as mapreduce.Blobs.PutBlob does.
-func (t *Transfers) Put(ctx context.Context, session *workers.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (stored *mapreduce.BlobStored, err error) {
+// Put stores a blob of a session, as protocol.Blobs.PutBlob does.
+func (t *Transfers) Put(ctx context.Context, session *workers.Session, q *protocol.BlobRequest, next func() ([]byte, error)) (stored *protocol.BlobStored, err error) {
 	switch q.Blob.Kind {
-	case mapreduce.BlobOutput:
+	case protocol.BlobOutput:
 		stored, err = t.putOutput(ctx, q, next)
-	case mapreduce.BlobAnswer:
+	case protocol.BlobAnswer:
 		stored, err = t.putAnswer(ctx, session, q, next)
-	case mapreduce.BlobJournal:
+	case protocol.BlobJournal:
 		stored, err = t.putJournal(ctx, session, q, next)
-	case mapreduce.BlobEvidence:
+	case protocol.BlobEvidence:
 		stored, err = t.putEvidence(ctx, session, q, next)
-	case mapreduce.BlobLine:
+	case protocol.BlobLine:
 		stored, err = t.putLine(ctx, session, q, next)
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
@@ -136,7 +137,7 @@ func (t *Transfers) Put(ctx context.Context, session *workers.Session, q *mapred
 
 // transferError tells a worker what became of a transfer: whether asking again
 // helps. What is damaged names its key.
-func transferError(ctx context.Context, q *mapreduce.BlobRequest, err error) error {
+func transferError(ctx context.Context, q *protocol.BlobRequest, err error) error {
 	kind := errs.KindOf(err)
 	switch {
 	case err == nil:
@@ -205,7 +206,7 @@ func (w *rangeWriter) flushBuffer() error {
 }
 
 // sendText writes the text of a unit's document, and of no other.
-func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendText(ctx context.Context, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	src := u.Source
 	switch {
 	case src == nil || outputs.IsBundle(u):
@@ -227,7 +228,7 @@ func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *r
 
 // sendOriginal writes the document as it was submitted that the text of a unit was read from, and no
 // other: the source of the unit that parsed it.
-func (t *Transfers) sendOriginal(ctx context.Context, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
+func (t *Transfers) sendOriginal(ctx context.Context, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	if u.Source == nil || outputs.IsBundle(u) {
 		return errs.Field("blob.kind", "unit %s works on no text of a document", q.Unit)
 	}
@@ -244,11 +245,11 @@ func (t *Transfers) sendOriginal(ctx context.Context, q *mapreduce.BlobRequest, 
 
 // putOutput stores an output of the attempt that a session holds: the store's
 // transactions see to it that it does.
-func (t *Transfers) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putOutput(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	b := &q.Blob
 	switch {
-	case b.Length <= 0 || b.Length > mapreduce.MaxOutput:
-		return nil, errs.Field("blob.size_bytes", "is %d; an output that is put has 1 to %d bytes", b.Length, mapreduce.MaxOutput)
+	case b.Length <= 0 || b.Length > protocol.MaxOutput:
+		return nil, errs.Field("blob.size_bytes", "is %d; an output that is put has 1 to %d bytes", b.Length, protocol.MaxOutput)
 	case len(b.SHA256) != sha256.Size:
 		return nil, errs.Field("blob.sha256", "is missing")
 	}
@@ -369,7 +370,7 @@ func (p *outputPut) storeRest(ctx context.Context) error {
 
 // CollectPut returns all of a blob that is put at once, of a length and hash that are
 // said beforehand: 1 to most bytes. What names it in errors.
-func CollectPut(b *mapreduce.Blob, most int64, what string, next func() ([]byte, error)) ([]byte, error) {
+func CollectPut(b *protocol.Blob, most int64, what string, next func() ([]byte, error)) ([]byte, error) {
 	if b.Length <= 0 || b.Length > most || b.Start != 0 {
 		return nil, errs.Field("blob.size_bytes", "is %d from byte %d on; %s has 1 to %d bytes", b.Length, b.Start, what, most)
 	}
@@ -394,8 +395,8 @@ func CollectPut(b *mapreduce.Blob, most int64, what string, next func() ([]byte,
 	return data, nil
 }
 
-func (p *outputPut) storedReply() *mapreduce.BlobStored {
-	s := &mapreduce.BlobStored{Length: p.at}
+func (p *outputPut) storedReply() *protocol.BlobStored {
+	s := &protocol.BlobStored{Length: p.at}
 	if p.at == p.put.Length {
 		s.SHA256 = p.put.SHA256
 	}

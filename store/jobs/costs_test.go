@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
@@ -71,8 +72,8 @@ func TestCosts(t *testing.T) {
 			{"the first day", mapreduce.CostQuery{By: byModel, Until: first}, of(1)},
 			{"the second day", mapreduce.CostQuery{By: byModel, Since: first.Add(records.Day), Until: first.Add(records.Day)}, of(unitsA + unitsB - 1)},
 			{"a day before", mapreduce.CostQuery{By: byModel, Until: first.Add(-records.Day)}, nil},
-			{"a label", mapreduce.CostQuery{By: byModel, Labels: []mapreduce.LabelFilter{{Key: "team", Value: "sales"}}}, of(unitsA)},
-			{"another value", mapreduce.CostQuery{By: byModel, Labels: []mapreduce.LabelFilter{{Key: "team", Value: "law"}}}, nil},
+			{"a label", mapreduce.CostQuery{By: byModel, Labels: []label.Filter{{Key: "team", Value: "sales"}}}, of(unitsA)},
+			{"another value", mapreduce.CostQuery{By: byModel, Labels: []label.Filter{{Key: "team", Value: "law"}}}, nil},
 			{"a tier", mapreduce.CostQuery{By: byModel, Tiers: []string{"flex"}}, []mapreduce.CostRow{done(unitsA+unitsB, "scripted/a")}},
 			{"a model", mapreduce.CostQuery{By: byModel, Models: []string{"scripted/b"}}, []mapreduce.CostRow{done(unitsA+unitsB, "scripted/b")}},
 			{"by day, label and tenant", mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByDay, "label:team", mapreduce.ByTenant}, Models: []string{"scripted/a"}}, []mapreduce.CostRow{
@@ -114,7 +115,7 @@ func TestLabelsAreReadIfAskedFor(t *testing.T) {
 		{"all", mapreduce.CostQuery{}, false},
 		{"by day, tenant, model and tier", mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByDay, mapreduce.ByTenant, mapreduce.ByModel, mapreduce.ByTier}}, false},
 		{"by a label", mapreduce.CostQuery{By: []mapreduce.CostDimension{mapreduce.ByDay, "label:team"}}, true},
-		{"of a label", mapreduce.CostQuery{Labels: []mapreduce.LabelFilter{{Key: "team"}}}, true},
+		{"of a label", mapreduce.CostQuery{Labels: []label.Filter{{Key: "team"}}}, true},
 	} {
 		if _, err := j.View.Costs(w.Ctx, &tc.q); (err != nil) != tc.reads {
 			t.Errorf("%s: reads labels %t: %v", tc.name, tc.reads, err)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -105,8 +106,8 @@ func TestReportsThatCross(t *testing.T) {
 			late := jobs.New(store.NewDB(between, store.Config{}), w.Space, "late", w.Clock)
 			second := w.Turn(late, turn)
 			for i := range n {
-				if a, b := first.Verdicts[i].Verdict, second.Verdicts[i].Verdict; a != mapreduce.Accepted || b != mapreduce.Accepted {
-					t.Errorf("report %d: %v, and %v to who came later; want %v", i, a, b, mapreduce.Accepted)
+				if a, b := first.Verdicts[i].Verdict, second.Verdicts[i].Verdict; a != protocol.Accepted || b != protocol.Accepted {
+					t.Errorf("report %d: %v, and %v to who came later; want %v", i, a, b, protocol.Accepted)
 				}
 			}
 			if got := w.Job(id).TotalTokens.Total(); got != int64(6*n) {
@@ -183,7 +184,7 @@ func TestDrawsThatCross(t *testing.T) {
 	raise := func(i int) func(*drawing, *jobs.Jobs) {
 		return func(d *drawing, j *jobs.Jobs) {
 			u := d.running[i]
-			held := mapreduce.Held{Job: d.id, Unit: u.ID, Attempt: int(u.Attempt)}
+			held := protocol.Held{Job: d.id, Unit: u.ID, Attempt: int(u.Attempt)}
 			_, err := j.Grants.Reserve(d.Ctx, []nodes.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
 			d.Must(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
@@ -189,10 +190,10 @@ func TestReadsThatTakeLong(t *testing.T) {
 	w := jobstest.NewWorld(t, s, 2)
 	id := w.Submit(w.Nodes[0], jobstest.Spec(), jobstest.Texts(units))
 	lost := w.Session(w.Nodes[0])
-	var holding []mapreduce.Held
+	var holding []protocol.Held
 	for len(holding) < units {
 		for _, u := range w.Claim(w.Nodes[0], id, lost, 50) {
-			holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+			holding = append(holding, protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 		}
 	}
 	attempts := 1
@@ -254,7 +255,7 @@ func TestUnitsThatTakeTooLong(t *testing.T) {
 		}
 		turn := &queue.Turn{Job: id}
 		for _, u := range bad {
-			turn.Reports = append(turn.Reports, queue.Report{Report: jobstest.Errored(id, u, mapreduce.PermanentUnit)})
+			turn.Reports = append(turn.Reports, queue.Report{Report: jobstest.Errored(id, u, protocol.PermanentUnit)})
 		}
 		w.Turn(j, turn)
 	}

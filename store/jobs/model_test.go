@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -67,8 +68,8 @@ type issue struct {
 	session mapreduce.SessionID
 }
 
-func (i issue) held() mapreduce.Held {
-	return mapreduce.Held{Job: i.job, Unit: i.unit.ID, Attempt: int(i.unit.Attempt)}
+func (i issue) held() protocol.Held {
+	return protocol.Held{Job: i.job, Unit: i.unit.ID, Attempt: int(i.unit.Attempt)}
 }
 
 type msession struct {
@@ -234,21 +235,21 @@ func (m *machine) finish(t *rapid.T) {
 		if got := res.Verdicts[n].Verdict; !slices.Contains(want, got) {
 			t.Fatalf("report %+v of session %s: verdict %v, want one of %v", r, i.session, got, want)
 		}
-		failing = failing || r.Class == mapreduce.PermanentJob && res.Verdicts[n].Verdict == mapreduce.Accepted
+		failing = failing || r.Class == protocol.PermanentJob && res.Verdicts[n].Verdict == protocol.Accepted
 	}
 	if res.JobError != "" && !failing {
 		t.Fatalf("job error %q out of nothing", res.JobError)
 	}
 }
 
-func (m *machine) draw(t *rapid.T, i issue) *mapreduce.Report {
+func (m *machine) draw(t *rapid.T, i issue) *protocol.Report {
 	switch rapid.IntRange(0, 9).Draw(t, "outcome") {
 	case 0:
-		return jobstest.Errored(i.job, i.unit, mapreduce.Retryable)
+		return jobstest.Errored(i.job, i.unit, protocol.Retryable)
 	case 1:
-		return jobstest.Errored(i.job, i.unit, mapreduce.PermanentUnit)
+		return jobstest.Errored(i.job, i.unit, protocol.PermanentUnit)
 	case 2:
-		return jobstest.Errored(i.job, i.unit, mapreduce.PermanentJob)
+		return jobstest.Errored(i.job, i.unit, protocol.PermanentJob)
 	case 3:
 		return jobstest.Returned(i.job, i.unit)
 	case 4, 5:
@@ -260,19 +261,19 @@ func (m *machine) draw(t *rapid.T, i issue) *mapreduce.Report {
 
 // expect applies a report to the model and returns the verdicts that it may
 // get.
-func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
+func (m *machine) expect(i issue, r *protocol.Report) []protocol.Verdict {
 	k := m.jobs[i.job]
 	if k == nil || k.units[string(i.unit.ID)] == nil {
-		return []mapreduce.Verdict{mapreduce.Gone}
+		return []protocol.Verdict{protocol.Gone}
 	}
 	u := k.units[string(i.unit.ID)]
 	switch {
 	case u.attempt != i.unit.Attempt || (u.owner != "" && u.owner != i.session):
-		return []mapreduce.Verdict{mapreduce.Stale}
+		return []protocol.Verdict{protocol.Stale}
 	case u.state == mapreduce.UnitCancelled && u.owner == "":
-		return []mapreduce.Verdict{mapreduce.Gone}
+		return []protocol.Verdict{protocol.Gone}
 	case u.owner == "":
-		return []mapreduce.Verdict{mapreduce.Accepted}
+		return []protocol.Verdict{protocol.Accepted}
 	}
 	u.spent += r.Tokens.Total()
 	if u.state == mapreduce.Pending && u.blamed {
@@ -281,26 +282,26 @@ func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
 	u.owner, u.blamed = "", false
 	if k.state == mapreduce.JobCancelled {
 		u.state = mapreduce.UnitCancelled
-		return []mapreduce.Verdict{mapreduce.Gone}
+		return []protocol.Verdict{protocol.Gone}
 	}
 	m.conclude(u, r)
 	if u.state == mapreduce.UnitComplete && !k.keeps {
 		u.journal = ""
 	}
-	return []mapreduce.Verdict{mapreduce.Accepted}
+	return []protocol.Verdict{protocol.Accepted}
 }
 
-func (m *machine) conclude(u *munit, r *mapreduce.Report) {
+func (m *machine) conclude(u *munit, r *protocol.Report) {
 	u.state = mapreduce.Pending
 	switch {
-	case r.Outcome == mapreduce.Done:
+	case r.Outcome == protocol.Done:
 		u.state, u.answer = mapreduce.UnitComplete, ""
-	case r.Outcome == mapreduce.Parked:
+	case r.Outcome == protocol.Parked:
 		u.handle = r.Parking.Handle
-	case r.Outcome == mapreduce.Returned || r.Class == mapreduce.PermanentJob:
+	case r.Outcome == protocol.Returned || r.Class == protocol.PermanentJob:
 	default:
 		u.failures++
-		if u.delayed = true; r.Class == mapreduce.PermanentUnit || u.failures >= 3 {
+		if u.delayed = true; r.Class == protocol.PermanentUnit || u.failures >= 3 {
 			u.state, u.delayed = mapreduce.UnitFailed, false
 		}
 	}
@@ -327,7 +328,7 @@ func (m *machine) rebind(t *rapid.T) {
 		return
 	}
 	id := rapid.SampledFrom(m.issued).Draw(t, "attempt").session
-	var holding []mapreduce.Held
+	var holding []protocol.Held
 	kept := make(map[*munit]bool)
 	for _, i := range m.issued {
 		if i.session != id || !rapid.Bool().Draw(t, "holds") {
@@ -374,14 +375,14 @@ func (m *machine) rebind(t *rapid.T) {
 func (m *machine) expire(t *rapid.T) {
 	id := m.pickSession(t)
 	s := m.sessions[id]
-	running := make(map[mapreduce.Held]bool)
+	running := make(map[protocol.Held]bool)
 	for _, k := range m.jobs {
 		for _, name := range sorted(k.units) {
 			u := k.units[name]
 			if u.owner != id || u.state != mapreduce.Processing {
 				continue
 			}
-			h := mapreduce.Held{Job: k.id, Unit: mapreduce.UnitID(name), Attempt: int(u.attempt)}
+			h := protocol.Held{Job: k.id, Unit: mapreduce.UnitID(name), Attempt: int(u.attempt)}
 			if running[h] = rapid.Bool().Draw(t, "running"); running[h] || u.started {
 				u.blamed, u.started = true, false
 				u.kills++
@@ -440,7 +441,7 @@ func (m *machine) wake(t *rapid.T) {
 	u := k.units[name]
 	handle := rapid.SampledFrom([]string{"batch", "person"}).Draw(t, "handle")
 	answer := m.Name("answer")
-	got, candidate, err := m.node(t).Queue.Wake(m.Ctx, k.id, mapreduce.UnitID(name), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
+	got, candidate, err := m.node(t).Queue.Wake(m.Ctx, k.id, mapreduce.UnitID(name), protocol.WakeCall{Handle: handle, Answer: []byte(answer)})
 	switch {
 	case u.handle == handle && u.state == mapreduce.Pending:
 		u.handle, u.woken, u.answer = "", handle, answer

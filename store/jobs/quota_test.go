@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -92,7 +93,7 @@ type actor struct {
 	*rand.Rand
 	j       *jobs.Jobs
 	binding bindingOf
-	held    []*mapreduce.Report // of units that it runs
+	held    []*protocol.Report // of units that it runs
 }
 
 // life is one node from its start to its death.
@@ -130,7 +131,7 @@ func (f *fleetOf) life(ctx context.Context, seed uint64) {
 func (a *actor) bind(ctx context.Context) error {
 	s := jobstest.Binding{ID: mapreduce.SessionID(a.name("session")), Epoch: a.now().UnixMicro()}
 	a.binding = bindingOf{s, a.j.Node()}
-	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10}, "", s.Epoch, nil)
+	_, err := a.j.Sessions.Bind(ctx, &protocol.Hello{Session: s.ID, Slots: 10}, "", s.Epoch, nil)
 	return err
 }
 
@@ -216,7 +217,7 @@ func (a *actor) submit(ctx context.Context) error {
 // work reports what runs of a job, and claims more of it.
 func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 	t := &queue.Turn{Job: id}
-	a.held = slices.DeleteFunc(a.held, func(r *mapreduce.Report) bool {
+	a.held = slices.DeleteFunc(a.held, func(r *protocol.Report) bool {
 		if r.Job != id || a.IntN(4) == 0 {
 			return false
 		}
@@ -243,7 +244,7 @@ func (a *actor) work(ctx context.Context, id mapreduce.JobID) error {
 		r := jobstest.Done(id, c.Unit)
 		switch a.IntN(12) {
 		case 0:
-			r = jobstest.Errored(id, c.Unit, mapreduce.PermanentUnit)
+			r = jobstest.Errored(id, c.Unit, protocol.PermanentUnit)
 		case 1:
 			r = jobstest.Returned(id, c.Unit)
 		}
@@ -330,16 +331,16 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 	if !back {
 		return nil
 	}
-	var holding []mapreduce.Held // more than it ever had
+	var holding []protocol.Held // more than it ever had
 	for _, id := range a.all() {
 		for n := range 8 {
 			for attempt := range 3 {
-				holding = append(holding, mapreduce.Held{Job: id, Unit: mapreduce.UnitID(fmt.Sprintf("doc-%05d", n)), Attempt: attempt + 1})
+				holding = append(holding, protocol.Held{Job: id, Unit: mapreduce.UnitID(fmt.Sprintf("doc-%05d", n)), Attempt: attempt + 1})
 			}
 		}
 	}
 	epoch := a.now().UnixMicro()
-	_, err := a.j.Sessions.Bind(ctx, &mapreduce.Hello{Session: s.ID, Slots: 10, Holding: holding[max(0, len(holding)-200):]}, "", epoch, nil)
+	_, err := a.j.Sessions.Bind(ctx, &protocol.Hello{Session: s.ID, Slots: 10, Holding: holding[max(0, len(holding)-200):]}, "", epoch, nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lost = append(a.lost, bindingOf{jobstest.Binding{ID: s.ID, Epoch: epoch}, a.j.Node()})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -38,7 +39,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	u := w.Claim(j, id, w.Session(j), 1)[0]
 	w.Remember(j, id, u, 0, "x")
 	w.Report(j, jobstest.Parked(id, u, "person", 0))
-	_, _, err := j.Queue.Wake(w.Ctx, id, u.ID, mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err := j.Queue.Wake(w.Ctx, id, u.ID, protocol.WakeCall{Handle: "person", Answer: []byte("yes")})
 	w.Must(err)
 	other := w.Claim(j, id, w.Session(j), 1)[0]
 	w.Report(j, jobstest.Parked(id, other, "batch", time.Hour))
@@ -105,7 +106,7 @@ func TestResumeDropsALevelPlannedInPart(t *testing.T) {
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2000))
 	s := w.Session(j)
 	bad := w.Claim(j, id, s, 1)[0]
-	w.Report(j, jobstest.Errored(id, bad, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, bad, protocol.PermanentUnit))
 	status := w.MapAll(j, id)
 	if _, finished, err := j.Levels.PlanStep(w.Ctx, id, jobstest.NextOf(status)); err != nil || finished {
 		t.Fatalf("planned at once: %t, %v", finished, err)
@@ -403,14 +404,14 @@ func TestLateReports(t *testing.T) {
 		w.Must(err)
 	}
 	lose(s)
-	if got := w.Report(j, jobstest.Done(id, units[0])).Verdict; got != mapreduce.Accepted {
+	if got := w.Report(j, jobstest.Done(id, units[0])).Verdict; got != protocol.Accepted {
 		t.Errorf("late finish of a requeued unit: %v", got)
 	}
 	other := w.Session(j)
 	if again := w.Claim(j, id, other, 3); len(again) != 2 {
 		t.Fatalf("claimed %d units, want the one that was given up and the third", len(again))
 	}
-	if got := w.Report(j, jobstest.Done(id, units[1])).Verdict; got != mapreduce.Stale {
+	if got := w.Report(j, jobstest.Done(id, units[1])).Verdict; got != protocol.Stale {
 		t.Errorf("late finish of a reclaimed unit: %v", got)
 	}
 	w.Healthy()
@@ -422,7 +423,7 @@ func TestLateReports(t *testing.T) {
 		t.Fatalf("swept: %t, %v", swept, err)
 	}
 	for range 2 {
-		if got := w.Report(j, jobstest.Done(id, held)).Verdict; got != mapreduce.Gone {
+		if got := w.Report(j, jobstest.Done(id, held)).Verdict; got != protocol.Gone {
 			t.Errorf("late finish of a cancelled unit: %v", got)
 		}
 	}
@@ -490,14 +491,14 @@ func TestHandBackInDoubt(t *testing.T) {
 	report := jobstest.Returned(id, first)
 	report.Tokens = mapreduce.Tokens{In: 3}
 	inDoubt(w, f, fault.UnknownCommitted, &queue.Turn{Job: id, Reports: []queue.Report{{Report: report}}})
-	if got := w.Report(w.Nodes[0], report).Verdict; got != mapreduce.Accepted {
+	if got := w.Report(w.Nodes[0], report).Verdict; got != protocol.Accepted {
 		t.Errorf("the report that comes again while the unit waits: %v", got)
 	}
 	second := w.Claim(w.Nodes[1], id, w.Session(w.Nodes[1]), 1)[0]
-	if got := w.Report(w.Nodes[0], report).Verdict; got != mapreduce.Stale {
+	if got := w.Report(w.Nodes[0], report).Verdict; got != protocol.Stale {
 		t.Errorf("the report that comes again while the unit is another's: %v", got)
 	}
-	if got := w.Report(w.Nodes[1], jobstest.Done(id, second)).Verdict; got != mapreduce.Accepted {
+	if got := w.Report(w.Nodes[1], jobstest.Done(id, second)).Verdict; got != protocol.Accepted {
 		t.Errorf("the other's report: %v", got)
 	}
 	if got := w.Job(id).TotalTokens.Total(); got != 9 {
@@ -617,11 +618,11 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 					// was handed back may be another's before its report
 					// is tried again. The history says whether it was
 					// handed back.
-					doubt := r.Outcome == mapreduce.Returned && db.Stats().Unknown.Load() > doubts
-					if v := out.Verdicts[i].Verdict; v != mapreduce.Accepted && (v != mapreduce.Stale || !doubt) {
+					doubt := r.Outcome == protocol.Returned && db.Stats().Unknown.Load() > doubts
+					if v := out.Verdicts[i].Verdict; v != protocol.Accepted && (v != protocol.Stale || !doubt) {
 						t.Errorf("verdict %v on %+v", out.Verdicts[i], r.Report)
 					}
-					in := call{unit: string(r.Unit), give: r.Outcome == mapreduce.Returned, attempt: int64(r.Attempt)}
+					in := call{unit: string(r.Unit), give: r.Outcome == protocol.Returned, attempt: int64(r.Attempt)}
 					ops = append(ops, porcupine.Operation{ClientId: client, Input: in, Call: from, Output: int64(0), Return: to})
 				}
 				mu.Lock()
@@ -682,7 +683,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				u := rapid.SampledFrom(running).Draw(t, "unit")
 				rep := jobstest.Done(id, u)
 				if rapid.Bool().Draw(t, "fails") {
-					rep = jobstest.Errored(id, u, mapreduce.Retryable)
+					rep = jobstest.Errored(id, u, protocol.Retryable)
 				}
 				// What the other currency counts bounds nothing.
 				spent := rapid.Int64Range(0, jobstest.Estimate).Draw(t, "spent")
@@ -701,9 +702,9 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 			},
 			"rebind": func(t *rapid.T) { // a session goes to another node, with all that it holds
 				i, to := rapid.IntRange(0, 2).Draw(t, "session"), rapid.IntRange(0, 2).Draw(t, "node")
-				var holding []mapreduce.Held
+				var holding []protocol.Held
 				for _, u := range running {
-					holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+					holding = append(holding, protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 				}
 				s, _ := w.Bind(w.Nodes[to], bindings[i].ID, holding...)
 				bindings[to] = s
@@ -716,7 +717,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 					t.Skip("nothing runs")
 				}
 				u := rapid.SampledFrom(running).Draw(t, "unit")
-				held := mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
+				held := protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
 				_, err := w.Nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Reserve(w.Ctx, []nodes.Reservation{
 					{Held: held, Tokens: rapid.Int64Range(10, 60).Draw(t, "tokens")},
 				})

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/pipeline/waiting"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/ground"
 )
 
@@ -39,7 +40,7 @@ type Agent interface {
 
 // A Task is one attempt at a unit, with all its inputs. It is read-only.
 type Task struct {
-	mapreduce.Assignment
+	protocol.Assignment
 	Spec *mapreduce.JobSpec // shared by all units of the job
 
 	// StageSpec is what the pipeline says of the unit's stage, shared by all its
@@ -51,7 +52,7 @@ type Task struct {
 	// Text. Few texts are held at a time, so use must not wait for anything, nor
 	// keep the text. Whole may have to fetch it, and may block while there is no
 	// connection. It returns an error that wraps ErrTooLong, and does not call
-	// use, if the text is longer than mapreduce.MaxWholeText: that depends on
+	// use, if the text is longer than protocol.MaxWholeText: that depends on
 	// nothing but the document.
 	Whole func(ctx context.Context, use func(*ground.Text)) error
 
@@ -214,18 +215,18 @@ type Calls interface {
 	// the answer; nil if nothing is. It may block while there is no connection.
 	Answer(ctx context.Context, key []byte) ([]byte, error)
 
-	// Share keeps an answer, unless it is longer than mapreduce.MaxAnswer. The
+	// Share keeps an answer, unless it is longer than protocol.MaxAnswer. The
 	// callee owns it from here on. It may be lost.
 	Share(key, answer []byte)
 
 	// PutLine stores a line of the unit, which a batch is to answer once the agent has parked the unit
 	// with its key. An error of kind errs.Precondition and reason errs.LineOpen says that the unit waits
 	// for another line already.
-	PutLine(ctx context.Context, line *mapreduce.Line) error
+	PutLine(ctx context.Context, line *protocol.Line) error
 
 	// LineReply returns what became of a line of the unit, by its key; nil while it is not answered, or
 	// if there is none.
-	LineReply(ctx context.Context, key []byte) (*mapreduce.LineReply, error)
+	LineReply(ctx context.Context, key []byte) (*protocol.LineReply, error)
 }
 
 // A Journal is the part of Calls that remembers what attempts at a unit have done: package

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // ErrBudget is the error of Calls.Reserve if the job has too few tokens left.
@@ -59,7 +60,7 @@ func (e *ParkedError) Error() string {
 // An Error classifies a failure: what it means for its unit and its job. Its text is
 // the text of Err.
 type Error struct {
-	Class      mapreduce.FailureClass
+	Class      protocol.FailureClass
 	RetryAfter time.Duration // the least pause before another attempt; 0 if unknown
 	Err        error
 }
@@ -72,26 +73,26 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Retry marks err as worth another attempt, no sooner than after a pause.
 func Retry(err error, after time.Duration) error {
-	return &Error{Class: mapreduce.Retryable, RetryAfter: after, Err: err}
+	return &Error{Class: protocol.Retryable, RetryAfter: after, Err: err}
 }
 
 // Permanent marks err as one that every attempt at the unit would meet.
 func Permanent(err error) error {
-	return &Error{Class: mapreduce.PermanentUnit, Err: err}
+	return &Error{Class: protocol.PermanentUnit, Err: err}
 }
 
 // PermanentJob marks err as one that every unit of the job would meet:
 // authentication, billing, settings.
 func PermanentJob(err error) error {
-	return &Error{Class: mapreduce.PermanentJob, Err: err}
+	return &Error{Class: protocol.PermanentJob, Err: err}
 }
 
 // Classify returns the class of the outermost Error in err's chain and the
 // least pause before another attempt. An error of another type is retryable: the
 // number of attempts bounds it.
-func Classify(err error) (mapreduce.FailureClass, time.Duration) {
+func Classify(err error) (protocol.FailureClass, time.Duration) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class, e.RetryAfter
 	}
-	return mapreduce.Retryable, 0
+	return protocol.Retryable, 0
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -15,19 +15,19 @@ func TestClassify(t *testing.T) {
 	cause := errors.New("cause")
 	for name, tc := range map[string]struct {
 		err   error
-		class mapreduce.FailureClass
+		class protocol.FailureClass
 		after time.Duration
 	}{
-		"unknown":         {cause, mapreduce.Retryable, 0},
-		"deadline":        {context.DeadlineExceeded, mapreduce.Retryable, 0},
-		"retry":           {agent.Retry(cause, time.Second), mapreduce.Retryable, time.Second},
-		"permanent":       {agent.Permanent(cause), mapreduce.PermanentUnit, 0},
-		"job":             {agent.PermanentJob(cause), mapreduce.PermanentJob, 0},
-		"wrapped":         {fmt.Errorf("page 3: %w", agent.Permanent(cause)), mapreduce.PermanentUnit, 0},
-		"outermost wins":  {agent.Retry(agent.Permanent(cause), time.Minute), mapreduce.Retryable, time.Minute},
-		"joined":          {errors.Join(cause, agent.PermanentJob(cause)), mapreduce.PermanentJob, 0},
-		"budget":          {fmt.Errorf("call 2: %w", agent.ErrBudget), mapreduce.Retryable, 0},
-		"breaker is open": {&agent.BreakerError{Name: "a/b", OpenFor: time.Second}, mapreduce.Retryable, 0},
+		"unknown":         {cause, protocol.Retryable, 0},
+		"deadline":        {context.DeadlineExceeded, protocol.Retryable, 0},
+		"retry":           {agent.Retry(cause, time.Second), protocol.Retryable, time.Second},
+		"permanent":       {agent.Permanent(cause), protocol.PermanentUnit, 0},
+		"job":             {agent.PermanentJob(cause), protocol.PermanentJob, 0},
+		"wrapped":         {fmt.Errorf("page 3: %w", agent.Permanent(cause)), protocol.PermanentUnit, 0},
+		"outermost wins":  {agent.Retry(agent.Permanent(cause), time.Minute), protocol.Retryable, time.Minute},
+		"joined":          {errors.Join(cause, agent.PermanentJob(cause)), protocol.PermanentJob, 0},
+		"budget":          {fmt.Errorf("call 2: %w", agent.ErrBudget), protocol.Retryable, 0},
+		"breaker is open": {&agent.BreakerError{Name: "a/b", OpenFor: time.Second}, protocol.Retryable, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class, after := agent.Classify(tc.err)

@@ -19,12 +19,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/report"
 )
 
 // A Start starts a process with a worker of one slot that connects to f, and to nothing
 // else. The process must not outlive this one.
-type Start func(f mapreduce.Fleet) (Process, error)
+type Start func(f protocol.Fleet) (Process, error)
 
 // A Process is one in which a unit runs.
 type Process interface {
@@ -45,11 +46,11 @@ const beat = time.Second
 // A Unit is an attempt at a unit that is to run apart, with what sees to it in this process. All of it must be
 // set, and any goroutine may use it.
 type Unit struct {
-	Assignment mapreduce.Assignment
+	Assignment protocol.Assignment
 	Spec       *mapreduce.JobSpec
 	Reports    report.Reporter // of the attempt
 	Grace      time.Duration   // from the end of the attempt's context until it is given up
-	Blobs      mapreduce.Blobs // to and from the orchestrator
+	Blobs      protocol.Blobs  // to and from the orchestrator
 	Manners    Manners
 	Log        *slog.Logger // which names the unit
 
@@ -61,20 +62,20 @@ type Unit struct {
 // Manners are what is known of what servers of models do not take.
 type Manners interface {
 	// Learn takes what others have learned. What is new is news of this process if pass says so.
-	Learn(all []mapreduce.ModelManners, pass bool)
+	Learn(all []protocol.ModelManners, pass bool)
 
 	// All returns everything that is known.
-	All() []mapreduce.ModelManners
+	All() []protocol.ModelManners
 }
 
 // isOf reports whether h names the attempt.
-func (u *Unit) isOf(h mapreduce.Held) bool {
+func (u *Unit) isOf(h protocol.Held) bool {
 	own := u.Reports.Held
 	return own.Job == h.Job && own.Unit == h.Unit && own.Attempt == h.Attempt
 }
 
 // Run runs a unit in a process of its own, and returns its report.
-func (rs *Relays) Run(start Start, u *Unit) *mapreduce.Report {
+func (rs *Relays) Run(start Start, u *Unit) *protocol.Report {
 	relay := newRelay(u)
 	rs.add(relay)
 	defer rs.remove(relay)
@@ -104,25 +105,25 @@ func (rs *Relays) Run(start Start, u *Unit) *mapreduce.Report {
 // for what it says.
 type relay struct {
 	unit   *Unit
-	shares func() []mapreduce.LimitShare // that hold now
-	ended  chan *mapreduce.Report        // capacity 1: how the process ended the attempt
-	out    chan *mapreduce.ToWorker
+	shares func() []protocol.LimitShare // that hold now
+	ended  chan *protocol.Report        // capacity 1: how the process ended the attempt
+	out    chan *protocol.ToWorker
 	taken  atomic.Bool // the process has connected
 	noted  int64       // the number of the last note that was passed on; of Work alone
 }
 
-var _ mapreduce.Fleet = (*relay)(nil)
+var _ protocol.Fleet = (*relay)(nil)
 
 // maxUnread bounds the messages that a process has not read. One that reads nothing must
 // not hold up this worker: it misses what is more.
 const maxUnread = 256
 
 func newRelay(u *Unit) *relay {
-	return &relay{unit: u, ended: make(chan *mapreduce.Report, 1), out: make(chan *mapreduce.ToWorker, maxUnread)}
+	return &relay{unit: u, ended: make(chan *protocol.Report, 1), out: make(chan *protocol.ToWorker, maxUnread)}
 }
 
-// Work implements mapreduce.Fleet for the only session that there is.
-func (r *relay) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet for the only session that there is.
+func (r *relay) Work(ctx context.Context, stream protocol.WorkStream) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -161,14 +162,14 @@ func (r *relay) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 
 // assignment is the first message to the process: the unit, its job, and what is known of
 // limits and of servers.
-func (r *relay) assignment() *mapreduce.ToWorker {
+func (r *relay) assignment() *protocol.ToWorker {
 	u := r.unit
 	a := u.Assignment
 	a.Alone = false // it is
-	return &mapreduce.ToWorker{
-		Welcome:     &mapreduce.Welcome{Node: "apart", Epoch: 1, Heartbeat: beat},
-		Jobs:        []mapreduce.JobInfo{{Job: a.Job, Stage: a.Stage, Spec: *u.Spec}},
-		Assignments: []mapreduce.Assignment{a},
+	return &protocol.ToWorker{
+		Welcome:     &protocol.Welcome{Node: "apart", Epoch: 1, Heartbeat: beat},
+		Jobs:        []protocol.JobInfo{{Job: a.Job, Stage: a.Stage, Spec: *u.Spec}},
+		Assignments: []protocol.Assignment{a},
 		Limits:      r.shares(),
 		Manners:     u.Manners.All(),
 	}
@@ -176,7 +177,7 @@ func (r *relay) assignment() *mapreduce.ToWorker {
 
 // tell sends the process a message, and drops it if the process reads nothing. It does not
 // wait.
-func (r *relay) tell(m *mapreduce.ToWorker) {
+func (r *relay) tell(m *protocol.ToWorker) {
 	select {
 	case r.out <- m:
 	default:
@@ -184,7 +185,7 @@ func (r *relay) tell(m *mapreduce.ToWorker) {
 }
 
 // sendAll sends the messages that tell has queued, until ctx or the stream ends.
-func (r *relay) sendAll(ctx context.Context, stream mapreduce.WorkStream) {
+func (r *relay) sendAll(ctx context.Context, stream protocol.WorkStream) {
 	for {
 		select {
 		case m := <-r.out:
@@ -198,7 +199,7 @@ func (r *relay) sendAll(ctx context.Context, stream mapreduce.WorkStream) {
 }
 
 // hear takes what the process says of the unit.
-func (r *relay) hear(m *mapreduce.FromWorker) {
+func (r *relay) hear(m *protocol.FromWorker) {
 	for _, h := range m.Started {
 		if r.unit.isOf(h) {
 			r.unit.Began()
@@ -218,7 +219,7 @@ func (r *relay) hear(m *mapreduce.FromWorker) {
 	}
 	for i := range m.Reports {
 		rep := &m.Reports[i]
-		if !r.unit.isOf(mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
+		if !r.unit.isOf(protocol.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
 			continue
 		}
 
@@ -232,7 +233,7 @@ func (r *relay) hear(m *mapreduce.FromWorker) {
 }
 
 // reserve asks the orchestrator for tokens on behalf of the process.
-func (r *relay) reserve(ctx context.Context, q mapreduce.ReserveRequest) {
+func (r *relay) reserve(ctx context.Context, q protocol.ReserveRequest) {
 	if !r.unit.isOf(q.Held) {
 		return
 	}
@@ -241,7 +242,7 @@ func (r *relay) reserve(ctx context.Context, q mapreduce.ReserveRequest) {
 	r.unit.Ask()
 	select {
 	case <-question.Done:
-		r.tell(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: question.Granted}}})
+		r.tell(&protocol.ToWorker{Reserved: []protocol.ReserveReply{{Held: q.Held, Granted: question.Granted}}})
 	case <-ctx.Done():
 	}
 }
@@ -249,16 +250,16 @@ func (r *relay) reserve(ctx context.Context, q mapreduce.ReserveRequest) {
 // errNotApart refuses transfers of other units.
 var errNotApart = errs.New(errs.Precondition, "the unit does not run in this process")
 
-// GetBlob implements mapreduce.Blobs.
-func (r *relay) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+// GetBlob implements protocol.Blobs.
+func (r *relay) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	if !r.unit.isOf(q.Held) {
 		return errNotApart
 	}
 	return r.unit.Blobs.GetBlob(ctx, q, take)
 }
 
-// PutBlob implements mapreduce.Blobs.
-func (r *relay) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+// PutBlob implements protocol.Blobs.
+func (r *relay) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	if !r.unit.isOf(q.Held) {
 		return nil, errNotApart
 	}
@@ -267,7 +268,7 @@ func (r *relay) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 
 // lastReport returns the report of an attempt whose process has ended: the one that it has
 // made before, or that it ended.
-func (r *relay) lastReport(process Process) *mapreduce.Report {
+func (r *relay) lastReport(process Process) *protocol.Report {
 	select {
 	case rep := <-r.ended:
 		return rep
@@ -276,16 +277,16 @@ func (r *relay) lastReport(process Process) *mapreduce.Report {
 
 	u := r.unit
 	u.Reports.Account.ChargeReserved()
-	return u.Reports.Errored(mapreduce.Retryable, 0, fmt.Sprintf(
+	return u.Reports.Errored(protocol.Retryable, 0, fmt.Sprintf(
 		"attempt %d ended its process, in which nothing else ran, at %s: %v",
 		u.Reports.Held.Attempt, time.Now().UTC().Format(time.RFC3339), process.Err()))
 }
 
 // interrupt ends an attempt that is to end. The process has half of the time for that which
 // an agent has in this one.
-func (r *relay) interrupt(process Process) *mapreduce.Report {
+func (r *relay) interrupt(process Process) *protocol.Report {
 	u := r.unit
-	r.tell(&mapreduce.ToWorker{Cancel: []mapreduce.Held{u.Reports.Held}})
+	r.tell(&protocol.ToWorker{Cancel: []protocol.Held{u.Reports.Held}})
 
 	patience := time.NewTimer(u.Grace / 2)
 	defer patience.Stop()
@@ -294,7 +295,7 @@ func (r *relay) interrupt(process Process) *mapreduce.Report {
 	// the attempt ended because it was interrupted.
 	select {
 	case rep := <-r.ended:
-		if rep.Outcome == mapreduce.Done {
+		if rep.Outcome == protocol.Done {
 			return rep
 		}
 		u.Reports.Account.FollowReport(rep)
@@ -307,7 +308,7 @@ func (r *relay) interrupt(process Process) *mapreduce.Report {
 }
 
 // follow takes over how far the process says that the unit is.
-func (r *relay) follow(p mapreduce.Progress) {
+func (r *relay) follow(p protocol.Progress) {
 	r.unit.Reports.Account.FollowSpent(p.Tokens)
 	if p.Number > r.noted { // else it was said before
 		r.noted = p.Number

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // Relays are those of the processes in which units run apart, and what such a process has to
@@ -18,7 +18,7 @@ type Relays struct {
 
 // A knownShare is a share of limits of a model, and when it came.
 type knownShare struct {
-	share mapreduce.LimitShare
+	share protocol.LimitShare
 	came  time.Time
 }
 
@@ -42,7 +42,7 @@ func (rs *Relays) remove(r *relay) {
 }
 
 // PassShares notes shares of limits, and passes them on.
-func (rs *Relays) PassShares(shares []mapreduce.LimitShare) {
+func (rs *Relays) PassShares(shares []protocol.LimitShare) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 
@@ -50,16 +50,16 @@ func (rs *Relays) PassShares(shares []mapreduce.LimitShare) {
 		rs.shares[shares[i].Name] = knownShare{shares[i], time.Now()}
 	}
 	for r := range rs.all {
-		r.tell(&mapreduce.ToWorker{Limits: shares}) // which waits for nobody
+		r.tell(&protocol.ToWorker{Limits: shares}) // which waits for nobody
 	}
 }
 
 // knownShares returns the shares of limits that hold now.
-func (rs *Relays) knownShares() []mapreduce.LimitShare {
+func (rs *Relays) knownShares() []protocol.LimitShare {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 
-	var all []mapreduce.LimitShare
+	var all []protocol.LimitShare
 	for _, k := range rs.shares {
 		// A share was given for a time from when it came. The process begins to count when
 		// it gets it.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // TestRelaysPassShares: processes that run are told of shares when they come, and one that starts
@@ -20,9 +20,9 @@ func TestRelaysPassShares(t *testing.T) {
 		rs.add(gone)
 		rs.remove(gone)
 
-		share := mapreduce.LimitShare{Name: "m/1", For: 10 * time.Second, Pause: 3 * time.Second, OpenFor: 5 * time.Second}
-		rs.PassShares([]mapreduce.LimitShare{{Name: "m/1", For: time.Hour}})
-		rs.PassShares([]mapreduce.LimitShare{share}) // takes its place
+		share := protocol.LimitShare{Name: "m/1", For: 10 * time.Second, Pause: 3 * time.Second, OpenFor: 5 * time.Second}
+		rs.PassShares([]protocol.LimitShare{{Name: "m/1", For: time.Hour}})
+		rs.PassShares([]protocol.LimitShare{share}) // takes its place
 
 		if len(gone.out) != 0 || len(early.out) != 2 {
 			t.Errorf("%d messages to the process that runs, %d to the one that has ended; want 2 and 0", len(early.out), len(gone.out))
@@ -30,14 +30,14 @@ func TestRelaysPassShares(t *testing.T) {
 
 		for _, after := range []struct {
 			time.Duration
-			want mapreduce.LimitShare
+			want protocol.LimitShare
 		}{
 			{0, share},
-			{4 * time.Second, mapreduce.LimitShare{Name: "m/1", For: 6 * time.Second, OpenFor: time.Second}},
-			{time.Minute, mapreduce.LimitShare{Name: "m/1", For: 1}}, // over, which 0 would not say
+			{4 * time.Second, protocol.LimitShare{Name: "m/1", For: 6 * time.Second, OpenFor: time.Second}},
+			{time.Minute, protocol.LimitShare{Name: "m/1", For: 1}}, // over, which 0 would not say
 		} {
 			<-time.After(after.Duration)
-			if diff := cmp.Diff([]mapreduce.LimitShare{after.want}, rs.knownShares()); diff != "" {
+			if diff := cmp.Diff([]protocol.LimitShare{after.want}, rs.knownShares()); diff != "" {
 				t.Errorf("%v later (-want +got):\n%s", after.Duration, diff)
 			}
 		}
@@ -49,7 +49,7 @@ func TestRelaysWaitForNobody(t *testing.T) {
 	rs, r := NewRelays(), newRelay(nil)
 	rs.add(r)
 	for range 2 * maxUnread {
-		rs.PassShares([]mapreduce.LimitShare{{Name: "m/1"}})
+		rs.PassShares([]protocol.LimitShare{{Name: "m/1"}})
 	}
 	if n := len(r.out); n != maxUnread {
 		t.Errorf("%d messages wait; want %d, and the others dropped", n, maxUnread)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/batchdesk"
 )
 
@@ -19,13 +19,13 @@ import (
 type orchestrator struct {
 	gives [][]byte // in parts, of whatever is asked for
 	fails error    // after those
-	asked []mapreduce.BlobRequest
+	asked []protocol.BlobRequest
 	told  []byte
 	parts int
 }
 
-// GetBlob implements mapreduce.Blobs.
-func (o *orchestrator) GetBlob(_ context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+// GetBlob implements protocol.Blobs.
+func (o *orchestrator) GetBlob(_ context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	o.asked = append(o.asked, *q)
 	for _, part := range o.gives {
 		if err := take(part); err != nil {
@@ -35,13 +35,13 @@ func (o *orchestrator) GetBlob(_ context.Context, q *mapreduce.BlobRequest, take
 	return o.fails
 }
 
-// PutBlob implements mapreduce.Blobs.
-func (o *orchestrator) PutBlob(_ context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+// PutBlob implements protocol.Blobs.
+func (o *orchestrator) PutBlob(_ context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	o.asked = append(o.asked, *q)
 	for {
 		part, err := next()
 		if errors.Is(err, io.EOF) {
-			return &mapreduce.BlobStored{Length: int64(len(o.told))}, nil
+			return &protocol.BlobStored{Length: int64(len(o.told))}, nil
 		}
 		if err != nil {
 			return nil, err
@@ -61,7 +61,7 @@ func encode(t *testing.T, v any) []byte {
 }
 
 func TestOrders(t *testing.T) {
-	want := []mapreduce.BatchOrder{{Batch: mapreduce.Batch{Job: "j", Number: 3, Mark: "m"}, Cancel: true}, {Wait: "no room"}}
+	want := []protocol.BatchOrder{{Batch: protocol.Batch{Job: "j", Number: 3, Mark: "m"}, Cancel: true}, {Wait: "no room"}}
 	data := encode(t, want)
 	got, err := batchdesk.New(&orchestrator{gives: [][]byte{data[:10], data[10:]}}).Orders(t.Context())
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -72,7 +72,7 @@ func TestOrders(t *testing.T) {
 // Lines come as they are read, wherever they are cut; what is no line is said by its place, and of lines that
 // did not all come the reason counts.
 func TestLines(t *testing.T) {
-	want := []mapreduce.BatchLine{{Number: 0, Request: json.RawMessage(`{"a":1}`)}, {Number: 4, Request: json.RawMessage(`[]`)}}
+	want := []protocol.BatchLine{{Number: 0, Request: json.RawMessage(`{"a":1}`)}, {Number: 4, Request: json.RawMessage(`[]`)}}
 	var data []byte
 	for _, one := range want {
 		data = append(data, encode(t, one)...)
@@ -83,7 +83,7 @@ func TestLines(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if q := o.asked[0]; q.Held.Job != "j" || q.Blob.Kind != mapreduce.BlobBatchLines || q.Blob.FirstEntry != 7 {
+	if q := o.asked[0]; q.Held.Job != "j" || q.Blob.Kind != protocol.BlobBatchLines || q.Blob.FirstEntry != 7 {
 		t.Errorf("asked for %+v", q)
 	}
 
@@ -98,20 +98,20 @@ func TestLines(t *testing.T) {
 
 // A report goes in parts that one message takes, with its hash and its length.
 func TestReport(t *testing.T) {
-	want := &mapreduce.BatchReport{Mark: "m", Replies: []mapreduce.LineReply{{Number: 1, Error: string(bytes.Repeat([]byte("x"), 2*mapreduce.PartSize))}}}
+	want := &protocol.BatchReport{Mark: "m", Replies: []protocol.LineReply{{Number: 1, Error: string(bytes.Repeat([]byte("x"), 2*protocol.PartSize))}}}
 	o := new(orchestrator)
 	if err := batchdesk.New(o).Report(t.Context(), "j", 7, want); err != nil {
 		t.Fatal(err)
 	}
 
-	var got mapreduce.BatchReport
+	var got protocol.BatchReport
 	if err := json.Unmarshal(o.told, &got); err != nil || o.parts != 3 {
 		t.Fatalf("told in %d parts: %v", o.parts, err)
 	}
 	if diff := cmp.Diff(want, &got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if b := o.asked[0].Blob; b.Kind != mapreduce.BlobBatchReport || b.FirstEntry != 7 || b.Length != int64(len(o.told)) || len(b.SHA256) != 32 {
+	if b := o.asked[0].Blob; b.Kind != protocol.BlobBatchReport || b.FirstEntry != 7 || b.Length != int64(len(o.told)) || len(b.SHA256) != 32 {
 		t.Errorf("told with %+v", b)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
 )
@@ -34,10 +35,10 @@ type Config struct {
 	Names []string
 
 	// Vendor returns what makes the batches of an order. It is required.
-	Vendor func(order *mapreduce.BatchOrder) (batch.Vendor, error)
+	Vendor func(order *protocol.BatchOrder) (batch.Vendor, error)
 
 	// Prices returns the prices of the models of an order. It is required.
-	Prices func(order *mapreduce.BatchOrder) (*llm.Prices, error)
+	Prices func(order *protocol.BatchOrder) (*llm.Prices, error)
 
 	Ask     time.Duration // between two questions for orders. Defaults to 5 s
 	Poll    time.Duration // between two questions for a batch, at first. Defaults to 15 s
@@ -77,7 +78,7 @@ type batchKey struct {
 }
 
 // Run sees to the batches that orchestrators give this worker, until ctx ends.
-func (h *Holder) Run(ctx context.Context, desk mapreduce.BatchDesk) {
+func (h *Holder) Run(ctx context.Context, desk protocol.BatchDesk) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	held := make(map[batchKey]*work)
@@ -94,7 +95,7 @@ func (h *Holder) Run(ctx context.Context, desk mapreduce.BatchDesk) {
 }
 
 // follow begins the work on batches that are new, and ends that on those that are gone.
-func (h *Holder) follow(ctx context.Context, desk mapreduce.BatchDesk, orders []mapreduce.BatchOrder, held map[batchKey]*work, working *sync.WaitGroup) {
+func (h *Holder) follow(ctx context.Context, desk protocol.BatchDesk, orders []protocol.BatchOrder, held map[batchKey]*work, working *sync.WaitGroup) {
 	named := make(map[batchKey]bool, len(orders))
 	for i := range orders {
 		o := &orders[i]
@@ -128,7 +129,7 @@ func (h *Holder) follow(ctx context.Context, desk mapreduce.BatchDesk, orders []
 // A work is what this process does about one batch, in a goroutine of its own.
 type work struct {
 	holder *Holder
-	desk   mapreduce.BatchDesk
+	desk   protocol.BatchDesk
 	end    context.CancelFunc // of the goroutine
 	over   chan struct{}      // closed when it has ended
 
@@ -138,7 +139,7 @@ type work struct {
 	wait   atomic.Pointer[string]   // why it is not begun yet, "" if it may be
 
 	// What follows is the goroutine's own.
-	order      mapreduce.BatchOrder
+	order      protocol.BatchOrder
 	vendor     batch.Vendor
 	prices     *llm.Prices
 	createdAs  string    // the id of a batch that was made, and whose id is perhaps not stored
@@ -223,7 +224,7 @@ func (w *work) rest(ctx context.Context) {
 		slowest = min(slowest, 3*c.Poll)
 	}
 	w.pause = min(max(c.Poll, w.pause*3/2), slowest)
-	if w.order.State == mapreduce.BatchPlanned && w.order.Tries > 0 {
+	if w.order.State == protocol.BatchPlanned && w.order.Tries > 0 {
 		w.pause = min(c.Poll<<min(w.order.Tries, 10), slowestTry)
 	}
 	t := time.NewTimer(w.pause)
@@ -241,13 +242,13 @@ func (w *work) rest(ctx context.Context) {
 }
 
 // report says something of the batch.
-func (w *work) report(ctx context.Context, r *mapreduce.BatchReport) error {
+func (w *work) report(ctx context.Context, r *protocol.BatchReport) error {
 	r.Mark = w.order.Mark
 	return w.desk.Report(ctx, w.order.Job, w.order.Number, r)
 }
 
 // moveTo reports another state, and is in it once that is stored.
-func (w *work) moveTo(ctx context.Context, r *mapreduce.BatchReport) error {
+func (w *work) moveTo(ctx context.Context, r *protocol.BatchReport) error {
 	if err := w.report(ctx, r); err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (w *work) moveTo(ctx context.Context, r *mapreduce.BatchReport) error {
 }
 
 // close ends the batch: lines without an outcome get one.
-func (w *work) close(ctx context.Context, rest mapreduce.LineOutcome, why string) (over bool, err error) {
-	err = w.report(ctx, &mapreduce.BatchReport{Over: true, Rest: rest, Why: why})
+func (w *work) close(ctx context.Context, rest protocol.LineOutcome, why string) (over bool, err error) {
+	err = w.report(ctx, &protocol.BatchReport{Over: true, Rest: rest, Why: why})
 	return err == nil, err
 }

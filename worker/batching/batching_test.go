@@ -16,6 +16,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/batching"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -29,11 +30,11 @@ const lines = 6
 // A desk has one batch, as an orchestrator and its store would.
 type desk struct {
 	mu      sync.Mutex // guards the fields below
-	order   mapreduce.BatchOrder
-	replies map[int64]mapreduce.LineReply
-	rest    mapreduce.LineOutcome // of lines without a reply, once the batch is over
+	order   protocol.BatchOrder
+	replies map[int64]protocol.LineReply
+	rest    protocol.LineOutcome // of lines without a reply, once the batch is over
 	over    bool
-	moves   []mapreduce.BatchState
+	moves   []protocol.BatchState
 	refuse  bool // reports, as of a batch that another sees to
 
 	unheard bool // the first report that ends the batch is not heard
@@ -48,23 +49,23 @@ type desk struct {
 
 func newDesk(provider, model string) *desk {
 	return &desk{
-		order: mapreduce.BatchOrder{Batch: mapreduce.Batch{
-			Job: "mr_20260101_aaaaaa", Number: 1, Mark: "MARKOFTHISBATCH2345", Provider: provider, Model: model, Lines: lines, State: mapreduce.BatchPlanned,
+		order: protocol.BatchOrder{Batch: protocol.Batch{
+			Job: "mr_20260101_aaaaaa", Number: 1, Mark: "MARKOFTHISBATCH2345", Provider: provider, Model: model, Lines: lines, State: protocol.BatchPlanned,
 		}},
-		replies: make(map[int64]mapreduce.LineReply),
+		replies: make(map[int64]protocol.LineReply),
 	}
 }
 
-func (d *desk) Orders(context.Context) ([]mapreduce.BatchOrder, error) {
+func (d *desk) Orders(context.Context) ([]protocol.BatchOrder, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over {
 		return nil, nil
 	}
-	return []mapreduce.BatchOrder{d.order}, nil
+	return []protocol.BatchOrder{d.order}, nil
 }
 
-func (d *desk) Lines(_ context.Context, _ mapreduce.JobID, _ int64) (all []mapreduce.BatchLine, err error) {
+func (d *desk) Lines(_ context.Context, _ mapreduce.JobID, _ int64) (all []protocol.BatchLine, err error) {
 	if d.lost {
 		return nil, errs.New(errs.DataLoss, "the request of a unit is not what was stored")
 	}
@@ -83,20 +84,20 @@ func (d *desk) Lines(_ context.Context, _ mapreduce.JobID, _ int64) (all []mapre
 		if i == d.bad-1 {
 			raw = []byte(`{"Messages":7}`)
 		}
-		all = append(all, mapreduce.BatchLine{Number: i, Request: raw})
+		all = append(all, protocol.BatchLine{Number: i, Request: raw})
 	}
 	return all, nil
 }
 
-func (d *desk) Report(ctx context.Context, _ mapreduce.JobID, _ int64, r *mapreduce.BatchReport) error {
+func (d *desk) Report(ctx context.Context, _ mapreduce.JobID, _ int64, r *protocol.BatchReport) error {
 	err := d.take(r)
 	d.mu.Lock()
 	wait := d.late
-	if r.State == mapreduce.BatchCreating {
+	if r.State == protocol.BatchCreating {
 		d.late = 0
 	}
 	d.mu.Unlock()
-	if err != nil || r.State != mapreduce.BatchCreating {
+	if err != nil || r.State != protocol.BatchCreating {
 		return err
 	}
 	select {
@@ -107,10 +108,10 @@ func (d *desk) Report(ctx context.Context, _ mapreduce.JobID, _ int64, r *mapred
 	}
 }
 
-func (d *desk) take(r *mapreduce.BatchReport) error {
+func (d *desk) take(r *protocol.BatchReport) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.State == mapreduce.BatchCreating && d.full {
+	if r.State == protocol.BatchCreating && d.full {
 		d.full = false
 		return &errs.Error{Kind: errs.Exhausted, Reason: errs.NoBatchRoom, Message: "others have taken it"}
 	}
@@ -124,11 +125,11 @@ func (d *desk) take(r *mapreduce.BatchReport) error {
 	if r.Trouble != "" {
 		d.troubles = append(d.troubles, r.Trouble)
 	}
-	if r.State != mapreduce.BatchUnknown {
+	if r.State != protocol.BatchUnknown {
 		d.order.State = r.State
 		d.moves = append(d.moves, r.State)
 	}
-	if r.State == mapreduce.BatchCreating && d.order.Begun.IsZero() {
+	if r.State == protocol.BatchCreating && d.order.Begun.IsZero() {
 		d.order.Begun = time.Now()
 	}
 	d.order.Vendor = r.Vendor
@@ -208,8 +209,8 @@ func each(t *testing.T, script func() batches.Config, test func(h *house)) {
 func (h *house) work() (stop func()) {
 	holder := batching.New(batching.Config{
 		Names:  []string{h.order.Provider},
-		Vendor: func(*mapreduce.BatchOrder) (batch.Vendor, error) { return h.vendor, nil },
-		Prices: func(*mapreduce.BatchOrder) (*llm.Prices, error) { return h.prices, nil },
+		Vendor: func(*protocol.BatchOrder) (batch.Vendor, error) { return h.vendor, nil },
+		Prices: func(*protocol.BatchOrder) (*llm.Prices, error) { return h.prices, nil },
 	})
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var running sync.WaitGroup
@@ -233,12 +234,12 @@ func (h *house) untilOver() {
 }
 
 // want checks how many batches were made, and how many lines have which outcome.
-func (h *house) want(made int, outcomes map[mapreduce.LineOutcome]int) {
+func (h *house) want(made int, outcomes map[protocol.LineOutcome]int) {
 	h.t.Helper()
 	if got := h.server.Made(); got != made {
 		h.t.Errorf("%d batches were made, want %d; it was %v", got, made, h.moves)
 	}
-	got := make(map[mapreduce.LineOutcome]int)
+	got := make(map[protocol.LineOutcome]int)
 	for _, r := range h.replies {
 		got[r.Outcome]++
 	}
@@ -281,7 +282,7 @@ func TestLostCreations(t *testing.T) {
 					}
 					h.untilOver()
 					stop()
-					h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines})
+					h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: lines})
 				})
 			})
 		}
@@ -361,7 +362,7 @@ func TestBatchesWaitForRoom(t *testing.T) {
 			t.Errorf("%d batches were made ten minutes after there was room", n)
 		}
 		h.untilOver()
-		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines})
+		h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: lines})
 		if diff := cmp.Diff([]string{"there is room for 5 calls", "others have taken it"}, h.troubles); diff != "" {
 			t.Errorf("why it waited (-want +got):\n%s", diff)
 		}
@@ -379,11 +380,11 @@ func TestEveryLineHasAnOutcome(t *testing.T) {
 		defer h.work()()
 		h.untilOver()
 		if h.order.Provider == "gemini" { // whose lines each have one result, and an error whatever goes wrong
-			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines - 2, mapreduce.LineErrored: 2})
+			h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: lines - 2, protocol.LineErrored: 2})
 			return
 		}
-		h.want(1, map[mapreduce.LineOutcome]int{
-			mapreduce.LineSucceeded: lines - 3, mapreduce.LineLost: 1, mapreduce.LineExpired: 1, mapreduce.LineCancelled: 1,
+		h.want(1, map[protocol.LineOutcome]int{
+			protocol.LineSucceeded: lines - 3, protocol.LineLost: 1, protocol.LineExpired: 1, protocol.LineCancelled: 1,
 		})
 	})
 }
@@ -431,10 +432,10 @@ func TestDisplacedAnswersAreNotUsed(t *testing.T) {
 		defer h.work()()
 		h.untilOver()
 		if h.order.Provider != "gemini" { // whose results have a place
-			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines - 1, mapreduce.LineLost: 1})
+			h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: lines - 1, protocol.LineLost: 1})
 			return
 		}
-		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: lines - 1, mapreduce.LineLost: 1})
+		h.want(1, map[protocol.LineOutcome]int{protocol.LineErrored: lines - 1, protocol.LineLost: 1})
 		for n, r := range h.replies {
 			if r.Response != nil || r.Tokens.In == 0 {
 				t.Errorf("line %d has the answer %s, and took %+v", n, r.Response, r.Tokens)
@@ -450,10 +451,10 @@ func TestMixedAnswersAreNotUsed(t *testing.T) {
 		defer h.work()()
 		h.untilOver()
 		if h.order.Provider != "gemini" { // whose results have neither a name nor a place
-			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineLost: lines})
+			h.want(1, map[protocol.LineOutcome]int{protocol.LineLost: lines})
 			return
 		}
-		h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: lines})
+		h.want(1, map[protocol.LineOutcome]int{protocol.LineErrored: lines})
 		for n, r := range h.replies {
 			if r.Response != nil || r.Tokens.In == 0 || r.CostMicros == 0 {
 				t.Errorf("line %d has the answer %s, and took %+v for %d", n, r.Response, r.Tokens, r.CostMicros)
@@ -491,7 +492,7 @@ func TestResultsThatCannotBeRead(t *testing.T) {
 				begun := time.Now()
 				defer h.work()()
 				h.untilOver()
-				h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: 1, mapreduce.LineLost: lines - 1})
+				h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: 1, protocol.LineLost: lines - 1})
 				if took := time.Since(begun); took < time.Hour {
 					t.Errorf("results were given up after %v", took)
 				}
@@ -541,7 +542,7 @@ func TestFullVendorIsAskedAgain(t *testing.T) {
 		begun := time.Now()
 		defer h.work()()
 		h.untilOver()
-		h.want(21, map[mapreduce.LineOutcome]int{mapreduce.LineSucceeded: lines})
+		h.want(21, map[protocol.LineOutcome]int{protocol.LineSucceeded: lines})
 		if took := time.Since(begun); took < 3*time.Hour || took > 7*time.Hour {
 			t.Errorf("21 creations took %v", took)
 		}
@@ -554,12 +555,12 @@ func TestBatchesThatFailAreMadeAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails, made int
 		why         *llm.Error
-		outcome     mapreduce.LineOutcome
+		outcome     protocol.LineOutcome
 		most        time.Duration
 	}{
-		"a fault that passes":  {3, 4, llm.NewError(llm.Server, "Cannot find file file-1"), mapreduce.LineSucceeded, 2 * time.Hour},
-		"a fault that stays":   {1000, 10, llm.NewError(llm.Server, "the batch failed, and the vendor does not say why"), mapreduce.LineErrored, 2 * time.Hour},
-		"an order that is bad": {1000, 1, llm.NewError(llm.Invalid, "This line is not parseable as valid JSON."), mapreduce.LineErrored, 10 * time.Minute},
+		"a fault that passes":  {3, 4, llm.NewError(llm.Server, "Cannot find file file-1"), protocol.LineSucceeded, 2 * time.Hour},
+		"a fault that stays":   {1000, 10, llm.NewError(llm.Server, "the batch failed, and the vendor does not say why"), protocol.LineErrored, 2 * time.Hour},
+		"an order that is bad": {1000, 1, llm.NewError(llm.Invalid, "This line is not parseable as valid JSON."), protocol.LineErrored, 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
@@ -570,7 +571,7 @@ func TestBatchesThatFailAreMadeAgain(t *testing.T) {
 				begun := time.Now()
 				defer h.work()()
 				h.untilOver()
-				h.want(c.made, map[mapreduce.LineOutcome]int{c.outcome: lines})
+				h.want(c.made, map[protocol.LineOutcome]int{c.outcome: lines})
 				if took := time.Since(begun); took > c.most {
 					t.Errorf("it took %v, want at most %v", took, c.most)
 				}
@@ -619,7 +620,7 @@ func TestCancelled(t *testing.T) {
 		h.order.Cancel = true
 		defer h.work()()
 		h.untilOver()
-		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineCancelled: lines})
+		h.want(0, map[protocol.LineOutcome]int{protocol.LineCancelled: lines})
 	})
 	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
 		defer h.work()()
@@ -702,7 +703,7 @@ func TestOverdueBatchesAreCancelled(t *testing.T) {
 			if said := h.told(); len(said) != 1 || !strings.Contains(said[0], "it was to end by 2000-01-0") || !strings.Contains(said[0], "asked in real time") {
 				t.Errorf("people were told %q", said)
 			}
-			h.want(1, map[mapreduce.LineOutcome]int{mapreduce.LineCancelled: lines - int(due/(20*time.Hour)), mapreduce.LineSucceeded: int(due / (20 * time.Hour))})
+			h.want(1, map[protocol.LineOutcome]int{protocol.LineCancelled: lines - int(due/(20*time.Hour)), protocol.LineSucceeded: int(due / (20 * time.Hour))})
 		})
 	}
 }
@@ -725,7 +726,7 @@ func TestLinesThatCannotBeRead(t *testing.T) {
 		h.bad = 3
 		defer h.work()()
 		<-time.After(time.Minute)
-		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: 1, mapreduce.LineAgain: lines - 1})
+		h.want(0, map[protocol.LineOutcome]int{protocol.LineErrored: 1, protocol.LineAgain: lines - 1})
 		if got := h.replies[2]; !strings.Contains(got.Error, "no request that this version of the program reads") {
 			t.Errorf("the reply to the line is %+v", got)
 		}
@@ -735,12 +736,12 @@ func TestLinesThatCannotBeRead(t *testing.T) {
 		h.bad, h.unheard = 3, true
 		defer h.work()()
 		h.untilOver()
-		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: 1, mapreduce.LineAgain: lines - 1})
+		h.want(0, map[protocol.LineOutcome]int{protocol.LineErrored: 1, protocol.LineAgain: lines - 1})
 	})
 	each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
 		h.lost = true
 		defer h.work()()
 		<-time.After(time.Minute)
-		h.want(0, map[mapreduce.LineOutcome]int{mapreduce.LineErrored: lines})
+		h.want(0, map[protocol.LineOutcome]int{protocol.LineErrored: lines})
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
 )
@@ -37,18 +38,18 @@ const goneFor = time.Hour
 // step does what is next. It returns over if that was the last.
 func (w *work) step(ctx context.Context) (over bool, err error) {
 	switch {
-	case w.createdAs != "" && w.order.State != mapreduce.BatchCreated:
+	case w.createdAs != "" && w.order.State != protocol.BatchCreated:
 		// It is there, and its id comes before all else.
-		return false, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchCreated, Vendor: w.createdAs})
-	case w.order.State == mapreduce.BatchPlanned && w.isCancelled():
-		return w.close(ctx, mapreduce.LineCancelled, "the batch was cancelled before it was made")
-	case w.order.State == mapreduce.BatchPlanned && *w.wait.Load() != "":
+		return false, w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchCreated, Vendor: w.createdAs})
+	case w.order.State == protocol.BatchPlanned && w.isCancelled():
+		return w.close(ctx, protocol.LineCancelled, "the batch was cancelled before it was made")
+	case w.order.State == protocol.BatchPlanned && *w.wait.Load() != "":
 		return false, w.sayWhy(ctx, *w.wait.Load())
-	case w.order.State == mapreduce.BatchPlanned:
+	case w.order.State == protocol.BatchPlanned:
 		return w.create(ctx)
-	case w.order.State == mapreduce.BatchCreating:
+	case w.order.State == protocol.BatchCreating:
 		return false, w.find(ctx)
-	case w.order.State == mapreduce.BatchCreated:
+	case w.order.State == protocol.BatchCreated:
 		return w.follow(ctx)
 	}
 	return true, fmt.Errorf("the batch is in state %d, which this version does not know", w.order.State)
@@ -68,7 +69,7 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 	order, bad, err := w.readOrder(ctx)
 	switch {
 	case errors.Is(err, errs.DataLoss):
-		return w.close(ctx, mapreduce.LineErrored, "what is stored of the batch cannot be read: "+err.Error())
+		return w.close(ctx, protocol.LineErrored, "what is stored of the batch cannot be read: "+err.Error())
 	case err != nil:
 		return false, err
 	case len(bad) > 0:
@@ -76,13 +77,13 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 	case int64(len(order.Lines)) < w.order.Lines:
 		// Some were set apart, and the end of that was not heard: a batch of the others would not have the
 		// count by which it is found if its creation is lost.
-		return w.close(ctx, mapreduce.LineAgain, "")
+		return w.close(ctx, protocol.LineAgain, "")
 	}
 
 	// The time begins before the store hears of it: whoever takes the batch over counts from there on.
 	limited, stop := context.WithTimeout(ctx, w.holder.config.Create)
 	defer stop()
-	if err := w.moveTo(limited, &mapreduce.BatchReport{State: mapreduce.BatchCreating}); err != nil {
+	if err := w.moveTo(limited, &protocol.BatchReport{State: protocol.BatchCreating}); err != nil {
 		if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == errs.NoBatchRoom { // others have taken it
 			return false, w.sayWhy(ctx, e.Message)
 		}
@@ -101,10 +102,10 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 	// There is no such batch. What the vendor will refuse again is asked in real time, where it is told
 	// apart which call it was, and whether the job can go on.
 	e, ok := errors.AsType[*llm.Error](err)
-	if w.order.Tries++; ok && e.Class != mapreduce.Retryable || w.order.Tries >= mostTries {
-		return w.close(ctx, mapreduce.LineErrored, "the batch could not be made: "+err.Error())
+	if w.order.Tries++; ok && e.Class != protocol.Retryable || w.order.Tries >= mostTries {
+		return w.close(ctx, protocol.LineErrored, "the batch could not be made: "+err.Error())
 	}
-	return false, errors.Join(err, w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: err.Error()}))
+	return false, errors.Join(err, w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: err.Error()}))
 }
 
 // sayWhy has people know why the batch is not begun yet.
@@ -112,7 +113,7 @@ func (w *work) sayWhy(ctx context.Context, why string) error {
 	if w.order.Trouble == why {
 		return nil
 	}
-	err := w.report(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: why})
+	err := w.report(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: why})
 	if err == nil {
 		w.order.Trouble = why
 	}
@@ -121,7 +122,7 @@ func (w *work) sayWhy(ctx context.Context, why string) error {
 
 // readOrder returns what the batch is made of, and replies to lines that cannot be read. The id of a line
 // is its number.
-func (w *work) readOrder(ctx context.Context) (order *batch.Order, bad []mapreduce.LineReply, err error) {
+func (w *work) readOrder(ctx context.Context) (order *batch.Order, bad []protocol.LineReply, err error) {
 	lines, err := w.desk.Lines(ctx, w.order.Job, w.order.Number)
 	if err != nil {
 		return nil, nil, err
@@ -135,7 +136,7 @@ func (w *work) readOrder(ctx context.Context) (order *batch.Order, bad []mapredu
 		req, err := decoder.Request(l.Request)
 		if err != nil {
 			why := fmt.Sprintf("the call cannot go by batch: what is stored of it is no request that this version of the program reads: %v", err)
-			bad = append(bad, mapreduce.LineReply{Number: l.Number, Outcome: mapreduce.LineErrored, Error: why})
+			bad = append(bad, protocol.LineReply{Number: l.Number, Outcome: protocol.LineErrored, Error: why})
 			continue
 		}
 		order.Lines = append(order.Lines, batch.Line{CustomID: strconv.FormatInt(l.Number, 10), Request: *req})
@@ -145,14 +146,14 @@ func (w *work) readOrder(ctx context.Context) (order *batch.Order, bad []mapredu
 
 // setApart answers lines that cannot be read, and has the others go in another batch: the places of the
 // lines of a batch never change.
-func (w *work) setApart(ctx context.Context, bad []mapreduce.LineReply) (over bool, err error) {
+func (w *work) setApart(ctx context.Context, bad []protocol.LineReply) (over bool, err error) {
 	w.holder.config.Logger.Error("calls of a batch cannot be read; they are made in real time", "job", w.order.Job, "batch", w.order.Number, "calls", len(bad), "first", bad[0].Error)
-	for some := range slices.Chunk(bad, mapreduce.MaxReplies) {
-		if err := w.report(ctx, &mapreduce.BatchReport{Replies: some}); err != nil {
+	for some := range slices.Chunk(bad, protocol.MaxReplies) {
+		if err := w.report(ctx, &protocol.BatchReport{Replies: some}); err != nil {
 			return false, err
 		}
 	}
-	return w.close(ctx, mapreduce.LineAgain, "")
+	return w.close(ctx, protocol.LineAgain, "")
 }
 
 // find looks for a batch that was begun, and perhaps made.
@@ -200,7 +201,7 @@ func (w *work) find(ctx context.Context) error {
 		return nil
 	}
 	w.lost = false
-	return w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"})
+	return w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"})
 }
 
 // isSilent reports whether a batch that has ended was seen without results for as long as its vendor has to be believed.
@@ -227,7 +228,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 		if time.Since(w.since) < settle+goneFor {
 			return false, err
 		}
-		return w.close(ctx, mapreduce.LineLost, "its vendor has no such batch any more")
+		return w.close(ctx, protocol.LineLost, "its vendor has no such batch any more")
 	}
 	if err != nil {
 		return false, err
@@ -239,7 +240,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 	}
 	if w.order.Tries+1 < triesOf(b) {
 		// No line of this one was done: it is made again, later.
-		if err := w.moveTo(ctx, &mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: b.Err.Error()}); err != nil {
+		if err := w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: b.Err.Error()}); err != nil {
 			return false, err
 		}
 		w.createdAs, w.order.Vendor = "", ""
@@ -250,7 +251,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 		if !w.areLost(err) {
 			return false, err
 		}
-		return w.close(ctx, mapreduce.LineLost, "what became of it cannot be read: "+err.Error())
+		return w.close(ctx, protocol.LineLost, "what became of it cannot be read: "+err.Error())
 	}
 	rest, why := restOf(b)
 	return w.close(ctx, rest, why)
@@ -264,7 +265,7 @@ func (w *work) endOverdue(ctx context.Context, b *batch.Batch) error {
 		return nil
 	}
 	why := fmt.Sprintf("it was to end by %s, and its vendor has not ended it (%s); it is cancelled, and what it has not answered is asked in real time", due.UTC().Format("2006-01-02 15:04 UTC"), b.Word)
-	if err := w.report(ctx, &mapreduce.BatchReport{Trouble: why}); err != nil {
+	if err := w.report(ctx, &protocol.BatchReport{Trouble: why}); err != nil {
 		return err
 	}
 	w.holder.config.Logger.Warn("a batch is overdue, and is cancelled", "job", w.order.Job, "batch", w.order.Vendor, "provider", w.order.Provider, "due", due, "state", b.Word)
@@ -300,7 +301,7 @@ func (w *work) dueBy(b *batch.Batch) time.Time {
 // more waits than the account may have passes when other batches end.
 func triesOf(b batch.Batch) int64 {
 	switch {
-	case b.Status != batch.Failed || b.Err == nil || b.Err.Class != mapreduce.Retryable:
+	case b.Status != batch.Failed || b.Err == nil || b.Err.Class != protocol.Retryable:
 		return 1
 	case b.Err.Kind == llm.RateLimited:
 		return mostTries
@@ -328,7 +329,7 @@ func (w *work) tell(ctx context.Context, c batch.Counts) error {
 	if done <= w.told {
 		return nil
 	}
-	if err := w.report(ctx, &mapreduce.BatchReport{Done: done}); err != nil {
+	if err := w.report(ctx, &protocol.BatchReport{Done: done}); err != nil {
 		return err
 	}
 	w.told = done
@@ -336,7 +337,7 @@ func (w *work) tell(ctx context.Context, c batch.Counts) error {
 }
 
 // restOf returns what became of lines of a batch that have no result.
-func restOf(b batch.Batch) (mapreduce.LineOutcome, string) {
+func restOf(b batch.Batch) (protocol.LineOutcome, string) {
 	why := ""
 	if b.Err != nil {
 		why = b.Err.Error()
@@ -344,14 +345,14 @@ func restOf(b batch.Batch) (mapreduce.LineOutcome, string) {
 
 	switch b.Rest {
 	case batch.Expired:
-		return mapreduce.LineExpired, why
+		return protocol.LineExpired, why
 	case batch.Cancelled:
-		return mapreduce.LineCancelled, why
+		return protocol.LineCancelled, why
 	}
 	if b.Err != nil {
-		return mapreduce.LineErrored, why
+		return protocol.LineErrored, why
 	}
-	return mapreduce.LineLost, "its batch has ended without a result for it"
+	return protocol.LineLost, "its batch has ended without a result for it"
 }
 
 // reportBytes is how many bytes of replies go in one report, about.
@@ -360,19 +361,19 @@ const reportBytes = 256 << 10
 // readResults reports what became of the lines. Those that were reported before are passed over by the
 // store.
 func (w *work) readResults(ctx context.Context) error {
-	var replies, placed []mapreduce.LineReply
+	var replies, placed []protocol.LineReply
 	size, places := 0, int64(0)
 	flush := func() error {
 		if len(replies) == 0 {
 			return nil
 		}
-		err := w.report(ctx, &mapreduce.BatchReport{Replies: replies})
+		err := w.report(ctx, &protocol.BatchReport{Replies: replies})
 		replies, size = nil, 0
 		return err
 	}
-	add := func(reply mapreduce.LineReply) error {
+	add := func(reply protocol.LineReply) error {
 		replies = append(replies, reply)
-		if size += len(reply.Response) + len(reply.Error) + 256; len(replies) == mapreduce.MaxReplies || size >= reportBytes {
+		if size += len(reply.Response) + len(reply.Error) + 256; len(replies) == protocol.MaxReplies || size >= reportBytes {
 			return flush()
 		}
 		return nil
@@ -410,40 +411,40 @@ func (w *work) readResults(ctx context.Context) error {
 
 // displaced returns the reply to a line of a batch that does not say whose its results are. What it took counts; the
 // answer may be to another line, and is not used.
-func (w *work) displaced(r mapreduce.LineReply, results int64) mapreduce.LineReply {
-	r.Outcome, r.Response, r.Kind = mapreduce.LineErrored, nil, 0
+func (w *work) displaced(r protocol.LineReply, results int64) protocol.LineReply {
+	r.Outcome, r.Response, r.Kind = protocol.LineErrored, nil, 0
 	r.Error = fmt.Sprintf("its batch has %d results for %d lines, which do not say whose they are", results, w.order.Lines)
 	return r
 }
 
 // replyOf returns what became of a line, and what it took at the price of batches. It is false of a result
 // that is none of this batch's lines.
-func (w *work) replyOf(res *batch.Result) (mapreduce.LineReply, bool) {
+func (w *work) replyOf(res *batch.Result) (protocol.LineReply, bool) {
 	number := int64(res.N)
 	if res.CustomID != "" {
 		n, err := strconv.ParseInt(res.CustomID, 10, 64)
 		if err != nil {
-			return mapreduce.LineReply{}, false
+			return protocol.LineReply{}, false
 		}
 		number = n
 	}
 	if number < 0 || number >= w.order.Lines || res.Mark != "" && res.Mark != w.order.Mark {
-		return mapreduce.LineReply{}, false
+		return protocol.LineReply{}, false
 	}
 
-	r := mapreduce.LineReply{Number: number}
+	r := protocol.LineReply{Number: number}
 	var usage llm.Usage
 	switch {
 	case res.Outcome == batch.Succeeded && res.Response != nil:
 		usage = res.Response.Usage
-		r.Outcome, r.Unmeasured = mapreduce.LineSucceeded, !usage.Reported
+		r.Outcome, r.Unmeasured = protocol.LineSucceeded, !usage.Reported
 		w.enterResponse(&r, res.Response)
 	case res.Outcome == batch.Expired:
-		r.Outcome = mapreduce.LineExpired
+		r.Outcome = protocol.LineExpired
 	case res.Outcome == batch.Cancelled:
-		r.Outcome = mapreduce.LineCancelled
+		r.Outcome = protocol.LineCancelled
 	default:
-		r.Outcome = mapreduce.LineErrored
+		r.Outcome = protocol.LineErrored
 	}
 
 	if e := res.Err; e != nil {
@@ -451,8 +452,8 @@ func (w *work) replyOf(res *batch.Result) (mapreduce.LineReply, bool) {
 		r.Error, r.Kind = e.Error(), int(e.Kind)
 		// What is refused as it stands may be taken in real time, where a provider leaves out what its
 		// server does not take.
-		if r.Outcome == mapreduce.LineErrored && e.Class == mapreduce.PermanentUnit && e.Kind != llm.Invalid {
-			r.Outcome = mapreduce.LineRefused
+		if r.Outcome == protocol.LineErrored && e.Class == protocol.PermanentUnit && e.Kind != llm.Invalid {
+			r.Outcome = protocol.LineRefused
 		}
 	}
 	w.price(&r, usage.IfPossible())
@@ -460,18 +461,18 @@ func (w *work) replyOf(res *batch.Result) (mapreduce.LineReply, bool) {
 }
 
 // enterResponse enters an answer in its reply, if it is not too long to be kept.
-func (w *work) enterResponse(r *mapreduce.LineReply, res *llm.Response) {
+func (w *work) enterResponse(r *protocol.LineReply, res *llm.Response) {
 	raw, err := llm.EncodeResponse(res)
-	if err == nil && len(raw) <= mapreduce.MaxLine*3/4 {
+	if err == nil && len(raw) <= protocol.MaxLine*3/4 {
 		r.Response = raw
 		return
 	}
-	r.Outcome, r.Kind = mapreduce.LineRefused, int(llm.TooLarge)
-	r.Error = fmt.Sprintf("the answer has %d bytes; %d are kept", len(raw), mapreduce.MaxLine*3/4)
+	r.Outcome, r.Kind = protocol.LineRefused, int(llm.TooLarge)
+	r.Error = fmt.Sprintf("the answer has %d bytes; %d are kept", len(raw), protocol.MaxLine*3/4)
 }
 
 // price enters what a call took.
-func (w *work) price(r *mapreduce.LineReply, u llm.Usage) {
+func (w *work) price(r *protocol.LineReply, u llm.Usage) {
 	model := llm.Model(w.order.Model)
 	r.Tokens = mapreduce.Tokens{In: u.In(), Out: u.Output}
 	var priced bool

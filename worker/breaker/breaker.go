@@ -16,6 +16,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -72,35 +73,35 @@ func (bs *Set) Of(spec *mapreduce.JobSpec, name string) *Breaker {
 }
 
 // Open returns the breakers that are open because calls failed, each name once, in order.
-func (bs *Set) Open() []mapreduce.BreakerState { return bs.list(false) }
+func (bs *Set) Open() []protocol.BreakerState { return bs.list(false) }
 
 // Untold returns those of Open of which the fleet may not know: it has not ordered that
 // nobody calls the name.
-func (bs *Set) Untold() []mapreduce.BreakerState { return bs.list(true) }
+func (bs *Set) Untold() []protocol.BreakerState { return bs.list(true) }
 
-func (bs *Set) list(untold bool) []mapreduce.BreakerState {
+func (bs *Set) list(untold bool) []protocol.BreakerState {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 
-	var out []mapreduce.BreakerState
+	var out []protocol.BreakerState
 	for _, b := range bs.all {
 		if o := bs.orders[b.key.name]; untold && o != nil && time.Now().Before(o.until) {
 			continue
 		}
 		if e := b.openError(); e != nil {
-			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
+			out = append(out, protocol.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
 		}
 	}
 
 	// Jobs may have breakers of the same name, of which the one that is open longest is
 	// listed.
-	slices.SortFunc(out, func(a, b mapreduce.BreakerState) int {
+	slices.SortFunc(out, func(a, b protocol.BreakerState) int {
 		if c := strings.Compare(a.Name, b.Name); c != 0 {
 			return c
 		}
 		return int(b.OpenFor - a.OpenFor)
 	})
-	return slices.CompactFunc(out, func(a, b mapreduce.BreakerState) bool { return a.Name == b.Name })
+	return slices.CompactFunc(out, func(a, b protocol.BreakerState) bool { return a.Name == b.Name })
 }
 
 // Order lets no call to name begin for d, whichever breaker it is under: another worker's has
@@ -476,7 +477,7 @@ func judgeOutcome(ctx context.Context, err error) error {
 	class, _ := agent.Classify(err)
 	cause := context.Cause(ctx)
 	calledOff := cause != nil && !errors.Is(cause, context.DeadlineExceeded)
-	if class != mapreduce.Retryable || calledOff || errors.Is(err, context.Canceled) || errors.Is(err, agent.ErrBudget) {
+	if class != protocol.Retryable || calledOff || errors.Is(err, context.Canceled) || errors.Is(err, agent.ErrBudget) {
 		return errExcluded
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/breaker"
 )
@@ -50,13 +51,13 @@ func TestOpening(t *testing.T) {
 		name  string
 		open  func(*testing.T, *breaker.Set, *breaker.Breaker)
 		told  []string
-		state []mapreduce.BreakerState
+		state []protocol.BreakerState
 	}{
 		{
 			"by failures",
 			func(t *testing.T, _ *breaker.Set, b *breaker.Breaker) { fail(t, b) },
 			[]string{"vendor/m for 1m0s: failure 2"},
-			[]mapreduce.BreakerState{{Name: "vendor/m", OpenFor: time.Minute + time.Millisecond}},
+			[]protocol.BreakerState{{Name: "vendor/m", OpenFor: time.Minute + time.Millisecond}},
 		},
 		{"by order", func(_ *testing.T, s *breaker.Set, _ *breaker.Breaker) { s.Order("vendor/m", job.BreakerTimeout, false) }, nil, nil},
 	} {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -54,29 +54,29 @@ func (k Kind) String() string {
 }
 
 // Class returns what an error of the kind means for the unit and the job.
-func (k Kind) Class() mapreduce.FailureClass {
+func (k Kind) Class() protocol.FailureClass {
 	switch k {
 	case Auth, Permission, Billing, NotFound, NotAPI, NotThere, BadSchema:
-		return mapreduce.PermanentJob
+		return protocol.PermanentJob
 	case Invalid, TooLarge, Refused, Filtered:
-		return mapreduce.PermanentUnit
+		return protocol.PermanentUnit
 	default:
-		return mapreduce.Retryable
+		return protocol.Retryable
 	}
 }
 
 // An Error is a call without an answer that could be used.
 type Error struct {
 	Kind       Kind
-	Class      mapreduce.FailureClass // that of Kind, unless the vendor says otherwise
-	Status     int                    // of HTTP; 200 if it broke in mid-stream; 0 without a response
-	Sent       bool                   // the request was sent: its vendor may have begun to answer, and to charge
-	Message    string                 // for users; keys are taken out
-	RequestID  string                 // the vendor's
-	RetryAfter time.Duration          // the least pause; 0 if none was asked for
-	Usage      Usage                  // what was paid for in vain
-	Limits     Limits                 // what the vendor says is left
-	Err        error                  // a cause, or nil
+	Class      protocol.FailureClass // that of Kind, unless the vendor says otherwise
+	Status     int                   // of HTTP; 200 if it broke in mid-stream; 0 without a response
+	Sent       bool                  // the request was sent: its vendor may have begun to answer, and to charge
+	Message    string                // for users; keys are taken out
+	RequestID  string                // the vendor's
+	RetryAfter time.Duration         // the least pause; 0 if none was asked for
+	Usage      Usage                 // what was paid for in vain
+	Limits     Limits                // what the vendor says is left
+	Err        error                 // a cause, or nil
 }
 
 // NewError returns an error of a kind, with the class of that kind.

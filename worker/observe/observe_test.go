@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/observe"
 )
@@ -31,9 +32,9 @@ func TestCounts(t *testing.T) {
 
 	now.Running, now.Waiting, now.Held, now.Abandoned, now.Panics, now.Connections = 1, 2, 6, 7, 8, 9
 	now.Accepted, now.Refused, now.Unknown = 10, 11, 12
-	for i, o := range []mapreduce.Outcome{mapreduce.Done, mapreduce.Errored, mapreduce.Returned, mapreduce.Parked} {
+	for i, o := range []protocol.Outcome{protocol.Done, protocol.Errored, protocol.Returned, protocol.Parked} {
 		for range i + 1 {
-			now.CountReport(&mapreduce.Report{Outcome: o})
+			now.CountReport(&protocol.Report{Outcome: o})
 		}
 	}
 
@@ -82,7 +83,7 @@ func numbersOf(all metricdata.ResourceMetrics) map[string]int64 {
 func TestSpans(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
-	task := &agent.Task{Assignment: mapreduce.Assignment{Job: "j", Unit: "u", Attempt: 2, Stage: "extract", Kind: mapreduce.KindMap}}
+	task := &agent.Task{Assignment: protocol.Assignment{Job: "j", Unit: "u", Attempt: 2, Stage: "extract", Kind: mapreduce.KindMap}}
 
 	ctx, end := observe.BeginSpan(t.Context(), tracer, "s", task)
 	if end != nil || ctx != t.Context() {
@@ -94,7 +95,7 @@ func TestSpans(t *testing.T) {
 	}
 
 	_, end = observe.BeginSpan(t.Context(), tracer, "s", task)
-	end(&mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit, Errors: []string{"Mrs Smith's document"}})
+	end(&protocol.Report{Outcome: protocol.Errored, Class: protocol.PermanentUnit, Errors: []string{"Mrs Smith's document"}})
 	ended := spans.Ended()
 	if len(ended) != 1 {
 		t.Fatalf("%d spans, want 1", len(ended))

@@ -2,7 +2,7 @@
 // import the worker: it is told.
 package observe
 
-import "github.com/coditect/mapreduce/api/mapreduce"
+import "github.com/coditect/mapreduce/api/protocol"
 
 // Stats counts what a worker does now, and what it has done since it was made.
 type Stats struct {
@@ -25,15 +25,15 @@ type Stats struct {
 }
 
 // CountReport counts an attempt that has ended.
-func (st *Stats) CountReport(r *mapreduce.Report) {
+func (st *Stats) CountReport(r *protocol.Report) {
 	switch r.Outcome {
-	case mapreduce.Done:
+	case protocol.Done:
 		st.Done++
-	case mapreduce.Errored:
+	case protocol.Errored:
 		st.Errored++
-	case mapreduce.Returned:
+	case protocol.Returned:
 		st.Returned++
-	case mapreduce.Parked:
+	case protocol.Parked:
 		st.Parked++
 	}
 }

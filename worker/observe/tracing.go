@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -16,7 +17,7 @@ import (
 // returns the context to run it in and what ends the span; nil if there is none. What the attempt does stands
 // below it, by that context. A later attempt has a link to the one before, whose span stands in the same
 // trace, whoever made it.
-func BeginSpan(ctx context.Context, tracer trace.Tracer, session mapreduce.SessionID, task *agent.Task) (traced context.Context, end func(*mapreduce.Report)) {
+func BeginSpan(ctx context.Context, tracer trace.Tracer, session mapreduce.SessionID, task *agent.Task) (traced context.Context, end func(*protocol.Report)) {
 	parent := telemetry.ReadParent(task.TraceParent)
 	if tracer == nil || !parent.IsValid() {
 		return ctx, nil
@@ -26,8 +27,8 @@ func BeginSpan(ctx context.Context, tracer trace.Tracer, session mapreduce.Sessi
 
 // startSpan is BeginSpan of an attempt that is traced. It needs much of a stack, which
 // others do not pay for.
-func startSpan(ctx context.Context, tracer trace.Tracer, parent trace.SpanContext, session mapreduce.SessionID, task *agent.Task) (traced context.Context, end func(*mapreduce.Report)) {
-	held := mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
+func startSpan(ctx context.Context, tracer trace.Tracer, parent trace.SpanContext, session mapreduce.SessionID, task *agent.Task) (traced context.Context, end func(*protocol.Report)) {
+	held := protocol.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
 	kind, name := telemetry.KindChain, "unit "
 
 	of := []attribute.KeyValue{
@@ -59,7 +60,7 @@ func startSpan(ctx context.Context, tracer trace.Tracer, parent trace.SpanContex
 		ctx = telemetry.WithContent(ctx)
 	}
 
-	return ctx, func(r *mapreduce.Report) { endSpan(span, r) }
+	return ctx, func(r *protocol.Report) { endSpan(span, r) }
 }
 
 // stageName names the stage of a unit; those that parse documents are of none.
@@ -72,12 +73,12 @@ func stageName(task *agent.Task) string {
 
 // endSpan ends the span of an attempt. What went wrong may be said in words of a document,
 // so its class must do.
-func endSpan(span trace.Span, r *mapreduce.Report) {
+func endSpan(span trace.Span, r *protocol.Report) {
 	defer span.End()
 	span.SetAttributes(attribute.String("coditect.unit.outcome", outcomeNames[r.Outcome]),
 		attribute.Int64("coditect.unit.tokens.input", r.Tokens.In), attribute.Int64("coditect.unit.tokens.output", r.Tokens.Out),
 		attribute.Int("coditect.unit.calls", r.Calls), attribute.Int("coditect.unit.tools", r.Tools))
-	if r.Outcome == mapreduce.Errored {
+	if r.Outcome == protocol.Errored {
 		class := classNames[min(int(r.Class), len(classNames)-1)]
 		span.SetAttributes(attribute.String("error.type", class))
 		span.SetStatus(codes.Error, class)
@@ -85,6 +86,6 @@ func endSpan(span trace.Span, r *mapreduce.Report) {
 }
 
 var (
-	outcomeNames = [...]string{mapreduce.OutcomeUnknown: "unknown", mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}
-	classNames   = [...]string{mapreduce.Retryable: "retryable", mapreduce.PermanentUnit: "permanent_unit", mapreduce.PermanentJob: "permanent_job"}
+	outcomeNames = [...]string{protocol.OutcomeUnknown: "unknown", protocol.Done: "done", protocol.Errored: "errored", protocol.Returned: "returned", protocol.Parked: "parked"}
+	classNames   = [...]string{protocol.Retryable: "retryable", protocol.PermanentUnit: "permanent_unit", protocol.PermanentJob: "permanent_job"}
 )

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -235,19 +236,19 @@ func insertSorted(names []string, name string) []string {
 }
 
 // AddNote takes what the attempt says of itself, and returns its progress with that.
-func (a *Account) AddNote(note string) mapreduce.Progress {
+func (a *Account) AddNote(note string) protocol.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note = note
 	a.notes++
-	return mapreduce.Progress{Tokens: a.spent, Note: note, Number: a.notes}
+	return protocol.Progress{Tokens: a.spent, Note: note, Number: a.notes}
 }
 
 // SoFar returns how far the attempt is. Whose attempt it is, the caller fills in.
-func (a *Account) SoFar() mapreduce.Progress {
+func (a *Account) SoFar() protocol.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return mapreduce.Progress{Tokens: a.spent, Note: a.note, Number: a.notes}
+	return protocol.Progress{Tokens: a.spent, Note: a.note, Number: a.notes}
 }
 
 // Unkept is how many tokens were spent since entries of the journal were last sent.
@@ -265,7 +266,7 @@ func (a *Account) MarkKept() {
 }
 
 // enterInto enters what was spent and done so far into a report.
-func (a *Account) enterInto(r *mapreduce.Report) {
+func (a *Account) enterInto(r *protocol.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.Tokens, r.CostMicros, r.Charges, r.Savings = a.spent, a.cost, slices.Clone(a.charges), a.savings
@@ -282,7 +283,7 @@ func (a *Account) FollowSpent(t mapreduce.Tokens) {
 }
 
 // FollowReport takes over what the process in which the unit ran says that it has spent.
-func (a *Account) FollowReport(r *mapreduce.Report) {
+func (a *Account) FollowReport(r *protocol.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.spent, a.cost, a.charges, a.savings = r.Tokens, r.CostMicros, r.Charges, r.Savings

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/shorten"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -39,7 +40,7 @@ func (e *LateError) Is(target error) bool { return target == context.DeadlineExc
 // in it changes, and the account has a lock of its own, so any goroutine may use it: that of the
 // slot, and the session's in place of an agent that does not return.
 type Reporter struct {
-	Held      mapreduce.Held
+	Held      protocol.Held
 	Spec      *mapreduce.JobSpec // of its job; nil if it was not introduced
 	Estimate  token.Estimator    // of outputs that no provider counted; nil guesses
 	Context   context.Context    // of the attempt
@@ -48,19 +49,19 @@ type Reporter struct {
 }
 
 // base returns a report of the attempt with its spending so far.
-func (p Reporter) base(o mapreduce.Outcome, texts ...string) *mapreduce.Report {
-	r := &mapreduce.Report{Job: p.Held.Job, Unit: p.Held.Unit, Attempt: p.Held.Attempt, Outcome: o, Errors: cleanAll(texts)}
+func (p Reporter) base(o protocol.Outcome, texts ...string) *protocol.Report {
+	r := &protocol.Report{Job: p.Held.Job, Unit: p.Held.Unit, Attempt: p.Held.Attempt, Outcome: o, Errors: cleanAll(texts)}
 	p.Account.enterInto(r)
 	return r
 }
 
 // Returned is the report of an attempt that costs its unit nothing.
-func (p Reporter) Returned(why string) *mapreduce.Report {
-	return p.base(mapreduce.Returned, why)
+func (p Reporter) Returned(why string) *protocol.Report {
+	return p.base(protocol.Returned, why)
 }
 
 // Failed is the report of an attempt that ended with err.
-func (p Reporter) Failed(err error) *mapreduce.Report {
+func (p Reporter) Failed(err error) *protocol.Report {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok {
 		return p.parked(parked.Parking)
 	}
@@ -73,7 +74,7 @@ func (p Reporter) Failed(err error) *mapreduce.Report {
 	// The order matters: what an agent calls permanent stays so even if the attempt was
 	// interrupted, and an attempt that was interrupted is not blamed on a breaker.
 	switch {
-	case class != mapreduce.Retryable:
+	case class != protocol.Retryable:
 		return p.Errored(class, after, err.Error())
 	case errors.As(cause, &late):
 		return p.Errored(class, after, late.Error())
@@ -93,31 +94,31 @@ func (p Reporter) InterruptCause() error {
 }
 
 // Errored is the report of an attempt that failed.
-func (p Reporter) Errored(class mapreduce.FailureClass, after time.Duration, text string) *mapreduce.Report {
-	r := p.base(mapreduce.Errored, text)
+func (p Reporter) Errored(class protocol.FailureClass, after time.Duration, text string) *protocol.Report {
+	r := p.base(protocol.Errored, text)
 	r.Class, r.RetryAfter = class, after
 	return r
 }
 
 // parked is the report of an attempt whose unit waits for something outside. It is
 // taken even if the attempt was interrupted: what is waited for has begun.
-func (p Reporter) parked(how mapreduce.Parking) *mapreduce.Report {
+func (p Reporter) parked(how mapreduce.Parking) *protocol.Report {
 	if how.Handle == "" || len(how.Handle) > mapreduce.MaxHandle || !utf8.ValidString(how.Handle) || how.WakeAfter < 0 {
-		return p.Errored(mapreduce.PermanentUnit, 0, fmt.Sprintf(
+		return p.Errored(protocol.PermanentUnit, 0, fmt.Sprintf(
 			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", how.Handle, how.WakeAfter, mapreduce.MaxHandle))
 	}
 
-	how.Note = Clean(how.Note, mapreduce.MaxNote)
-	r := p.base(mapreduce.Parked)
+	how.Note = Clean(how.Note, protocol.MaxNote)
+	r := p.base(protocol.Parked)
 	r.Parking = &how
 	return r
 }
 
 // blocked is the report of an attempt that met an open breaker. For want of room no
 // unit is skipped: there will be some.
-func (p Reporter) blocked(open *agent.BreakerError) *mapreduce.Report {
+func (p Reporter) blocked(open *agent.BreakerError) *protocol.Report {
 	if p.Spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
-		return p.Errored(mapreduce.PermanentUnit, 0, mapreduce.BreakerSkipped)
+		return p.Errored(protocol.PermanentUnit, 0, mapreduce.BreakerSkipped)
 	}
 
 	r := p.Returned(open.Error())
@@ -129,12 +130,12 @@ func (p Reporter) blocked(open *agent.BreakerError) *mapreduce.Report {
 }
 
 // Done is the report of an attempt with a result.
-func (p Reporter) Done(res *agent.Result) *mapreduce.Report {
+func (p Reporter) Done(res *agent.Result) *protocol.Report {
 	if n, most := len(res.Output), p.MaxOutput; n > most {
-		return p.Errored(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
+		return p.Errored(protocol.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
 	}
 
-	r := p.base(mapreduce.Done, res.Errors...)
+	r := p.base(protocol.Done, res.Errors...)
 	r.Output = res.Output
 
 	size, _ := token.Size(res.Text, res.Size, p.Estimate)
@@ -144,7 +145,7 @@ func (p Reporter) Done(res *agent.Result) *mapreduce.Report {
 	}
 
 	// A larger output is put before the report, which then only names it.
-	if n := len(res.Output); n > mapreduce.MaxInline {
+	if n := len(res.Output); n > protocol.MaxInline {
 		sum := sha256.Sum256(res.Output)
 		r.SHA256, r.Length = sum[:], int64(n)
 	}

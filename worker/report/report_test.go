@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/report"
 )
@@ -29,23 +30,23 @@ func TestReporterOfFailures(t *testing.T) {
 		err     error
 		cause   error // why the context ended; nil if it has not
 		skips   bool  // units of models whose breaker is open
-		outcome mapreduce.Outcome
-		class   mapreduce.FailureClass
+		outcome protocol.Outcome
+		class   protocol.FailureClass
 		breaker string
 	}{
-		{"an error", odd, nil, false, mapreduce.Errored, mapreduce.Retryable, ""},
-		{"a permanent one", permanent, nil, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
-		{"a permanent one, interrupted", permanent, draining, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
-		{"late", odd, late, false, mapreduce.Errored, mapreduce.Retryable, ""},
-		{"interrupted", odd, draining, false, mapreduce.Returned, 0, ""},
-		{"interrupted, while a breaker is open", open, draining, false, mapreduce.Returned, 0, ""},
-		{"a breaker is open", fmt.Errorf("call: %w", open), nil, false, mapreduce.Returned, 0, "p/m"},
-		{"a breaker is open, of a job that skips", open, nil, true, mapreduce.Errored, mapreduce.PermanentUnit, ""},
-		{"no room, of a job that skips", noRoom, nil, true, mapreduce.Returned, 0, ""},
-		{"no budget", fmt.Errorf("call: %w", agent.ErrBudget), nil, false, mapreduce.Returned, 0, ""},
-		{"parked", agent.Park("ticket 7", time.Hour, "waits"), nil, false, mapreduce.Parked, 0, ""},
-		{"parked, interrupted", agent.Park("ticket 7", time.Hour, "waits"), draining, false, mapreduce.Parked, 0, ""},
-		{"parked without a handle", agent.Park("", time.Hour, ""), nil, false, mapreduce.Errored, mapreduce.PermanentUnit, ""},
+		{"an error", odd, nil, false, protocol.Errored, protocol.Retryable, ""},
+		{"a permanent one", permanent, nil, false, protocol.Errored, protocol.PermanentUnit, ""},
+		{"a permanent one, interrupted", permanent, draining, false, protocol.Errored, protocol.PermanentUnit, ""},
+		{"late", odd, late, false, protocol.Errored, protocol.Retryable, ""},
+		{"interrupted", odd, draining, false, protocol.Returned, 0, ""},
+		{"interrupted, while a breaker is open", open, draining, false, protocol.Returned, 0, ""},
+		{"a breaker is open", fmt.Errorf("call: %w", open), nil, false, protocol.Returned, 0, "p/m"},
+		{"a breaker is open, of a job that skips", open, nil, true, protocol.Errored, protocol.PermanentUnit, ""},
+		{"no room, of a job that skips", noRoom, nil, true, protocol.Returned, 0, ""},
+		{"no budget", fmt.Errorf("call: %w", agent.ErrBudget), nil, false, protocol.Returned, 0, ""},
+		{"parked", agent.Park("ticket 7", time.Hour, "waits"), nil, false, protocol.Parked, 0, ""},
+		{"parked, interrupted", agent.Park("ticket 7", time.Hour, "waits"), draining, false, protocol.Parked, 0, ""},
+		{"parked without a handle", agent.Park("", time.Hour, ""), nil, false, protocol.Errored, protocol.PermanentUnit, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, end := context.WithCancelCause(t.Context())
@@ -57,7 +58,7 @@ func TestReporterOfFailures(t *testing.T) {
 			if tt.skips {
 				spec.OnBreaker = mapreduce.BreakerSkip
 			}
-			held := mapreduce.Held{Job: "j", Unit: "u", Attempt: 2}
+			held := protocol.Held{Job: "j", Unit: "u", Attempt: 2}
 			spent := new(report.Account)
 			spent.Spent(mapreduce.Charge{Tokens: mapreduce.Tokens{In: 5, Out: 2}})
 

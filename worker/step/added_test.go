@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/step/internal/counting"
@@ -13,13 +14,13 @@ import (
 
 // A line is a stream that says hello once, and gives one unit.
 type line struct {
-	mapreduce.Blobs // none
-	ctx             context.Context
-	down            chan *mapreduce.ToWorker
-	up              chan *mapreduce.FromWorker
+	protocol.Blobs // none
+	ctx            context.Context
+	down           chan *protocol.ToWorker
+	up             chan *protocol.FromWorker
 }
 
-func (l *line) Send(m *mapreduce.FromWorker) error {
+func (l *line) Send(m *protocol.FromWorker) error {
 	select {
 	case l.up <- m:
 		return nil
@@ -28,7 +29,7 @@ func (l *line) Send(m *mapreduce.FromWorker) error {
 	}
 }
 
-func (l *line) Recv() (*mapreduce.ToWorker, error) {
+func (l *line) Recv() (*protocol.ToWorker, error) {
 	select {
 	case m, ok := <-l.down:
 		if !ok {
@@ -48,7 +49,7 @@ func TestAddedKind(t *testing.T) {
 	steps := step.NewRegistry()
 	steps.Provide(mapreduce.Provider{Name: "plain"}, step.Table{step.Extract: named("another step")})
 	counting.Add(steps, "plain")
-	up, down := make(chan *mapreduce.FromWorker), make(chan *mapreduce.ToWorker)
+	up, down := make(chan *protocol.FromWorker), make(chan *protocol.ToWorker)
 	w, err := worker.New(worker.Config{
 		Steps: steps, Slots: 1,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return &line{nil, ctx, down, up}, nil }},
@@ -63,23 +64,23 @@ func TestAddedKind(t *testing.T) {
 	spec := specOf(t, "name: p\nstages:\n  - {name: count, each: document, output: records}\n  - {name: join, each: group}\n")
 	spec.Provider = "plain"
 	const id = mapreduce.JobID("mr_20260101_abcdef")
-	down <- &mapreduce.ToWorker{
-		Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: id, Stage: "count", Spec: *spec}},
-		Assignments: []mapreduce.Assignment{{
-			Job: id, Unit: "u", Attempt: 1, Kind: mapreduce.KindMap, Stage: "count", Text: &mapreduce.Text{Content: []byte("seven..")},
+	down <- &protocol.ToWorker{
+		Welcome: &protocol.Welcome{}, Jobs: []protocol.JobInfo{{Job: id, Stage: "count", Spec: *spec}},
+		Assignments: []protocol.Assignment{{
+			Job: id, Unit: "u", Attempt: 1, Kind: mapreduce.KindMap, Stage: "count", Text: &protocol.Text{Content: []byte("seven..")},
 		}},
 	}
-	var report *mapreduce.Report
+	var report *protocol.Report
 	for report == nil {
 		if m := <-up; len(m.Reports) > 0 {
 			report = &m.Reports[0]
 		}
 	}
-	if report.Outcome != mapreduce.Done || string(report.Output) != "7" {
+	if report.Outcome != protocol.Done || string(report.Output) != "7" {
 		t.Errorf("report %+v, want a count of 7", report)
 	}
-	held := mapreduce.Held{Job: id, Unit: "u", Attempt: 1}
-	down <- &mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{Held: held, Verdict: mapreduce.Accepted}}}
+	held := protocol.Held{Job: id, Unit: "u", Attempt: 1}
+	down <- &protocol.ToWorker{Verdicts: []protocol.VerdictOn{{Held: held, Verdict: protocol.Accepted}}}
 	stop()
 	for {
 		select {

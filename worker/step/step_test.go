@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -133,13 +134,13 @@ func TestStagesNeedSteps(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	table := step.Table{step.Extract: named("e")}.With(func(r step.Runner) step.Runner { return r.(named) + "!" })
-	res, err := table.Run(t.Context(), &agent.Task{Assignment: mapreduce.Assignment{Kind: mapreduce.KindMap}}, nil)
+	res, err := table.Run(t.Context(), &agent.Task{Assignment: protocol.Assignment{Kind: mapreduce.KindMap}}, nil)
 	if err != nil || string(res.Output) != "e!" {
 		t.Errorf("got %+v and error %v", res, err)
 	}
 	for _, kind := range []mapreduce.UnitKind{mapreduce.KindFinal, mapreduce.KindUnknown} {
-		_, err = table.Run(t.Context(), &agent.Task{Assignment: mapreduce.Assignment{Kind: kind}}, nil)
-		if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentJob || errors.Is(err, context.Canceled) {
+		_, err = table.Run(t.Context(), &agent.Task{Assignment: protocol.Assignment{Kind: kind}}, nil)
+		if class, _ := agent.Classify(err); err == nil || class != protocol.PermanentJob || errors.Is(err, context.Canceled) {
 			t.Errorf("%v: error %v of class %v, want one for the job", kind, err, class)
 		}
 	}

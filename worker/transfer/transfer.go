@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -49,7 +50,7 @@ type Carrier struct {
 
 // A route is a stream that transfers go over.
 type route struct {
-	mapreduce.Blobs
+	protocol.Blobs
 	life context.Context // ends when transfers go over this stream no more
 	end  context.CancelCauseFunc
 }
@@ -79,7 +80,7 @@ func New(id mapreduce.SessionID, most int) *Carrier {
 
 // GoOver makes transfers go over a stream; nil makes them wait for one. What is under way over the
 // stream before ends there, and begins again over this one.
-func (t *Carrier) GoOver(stream mapreduce.Blobs) {
+func (t *Carrier) GoOver(stream protocol.Blobs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.now != nil {
@@ -114,9 +115,9 @@ func (t *Carrier) awaitStream(ctx context.Context) (*route, error) {
 	}
 }
 
-// GetBlob implements mapreduce.Blobs for others who work for an attempt of the session: it
+// GetBlob implements protocol.Blobs for others who work for an attempt of the session: it
 // makes one transfer over the current stream, and leaves it to them to try again.
-func (t *Carrier) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+func (t *Carrier) GetBlob(ctx context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	via, err := t.awaitStream(ctx)
 	if err != nil {
 		return err
@@ -128,8 +129,8 @@ func (t *Carrier) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take fu
 	return via.GetBlob(ctx, &own, take)
 }
 
-// PutBlob implements mapreduce.Blobs as GetBlob does.
-func (t *Carrier) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+// PutBlob implements protocol.Blobs as GetBlob does.
+func (t *Carrier) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
 	via, err := t.awaitStream(ctx)
 	if err != nil {
 		return nil, err
@@ -143,15 +144,15 @@ func (t *Carrier) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next fu
 
 // Get calls take with the bytes of a blob that the orchestrator keeps for an attempt, in
 // order and each once. An error of take ends it, and is returned as it is.
-func (t *Carrier) Get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, take func([]byte) error) error {
+func (t *Carrier) Get(ctx context.Context, h protocol.Held, b protocol.Blob, take func([]byte) error) error {
 	if err := enterRoom(ctx, t.gets); err != nil {
 		return err
 	}
 	defer func() { <-t.gets }()
 
 	var refused error // by take
-	err := t.retryTransfer(ctx, maxSetbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
-		q := &mapreduce.BlobRequest{Held: h, Session: t.session, Blob: b}
+	err := t.retryTransfer(ctx, maxSetbacks, func(ctx context.Context, via protocol.Blobs, alive func()) error {
+		q := &protocol.BlobRequest{Held: h, Session: t.session, Blob: b}
 		return via.GetBlob(ctx, q, func(part []byte) error {
 			alive()
 			b.Start += int64(len(part))
@@ -168,7 +169,7 @@ func (t *Carrier) Get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, t
 
 // Collect gets a blob whose length is known, or a range of one, and checks that it is all
 // there. Of one that is larger than the session takes, the error is payload.ErrInputsTooLarge.
-func (t *Carrier) Collect(ctx context.Context, h mapreduce.Held, b mapreduce.Blob) ([]byte, error) {
+func (t *Carrier) Collect(ctx context.Context, h protocol.Held, b protocol.Blob) ([]byte, error) {
 	end := b.End
 	if end == 0 {
 		end = b.Length
@@ -202,7 +203,7 @@ func (t *Carrier) Collect(ctx context.Context, h mapreduce.Held, b mapreduce.Blo
 
 // Put stores a blob for an attempt, and goes on trying until it is stored or refused, or for
 // so many setbacks; 0 is no bound.
-func (t *Carrier) Put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, data []byte, setbacks int) error {
+func (t *Carrier) Put(ctx context.Context, h protocol.Held, b protocol.Blob, data []byte, setbacks int) error {
 	if err := enterRoom(ctx, t.puts); err != nil {
 		return err
 	}
@@ -210,12 +211,12 @@ func (t *Carrier) Put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, d
 
 	b.Length = int64(len(data))
 	begun := false
-	err := t.retryTransfer(ctx, setbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
-		q := &mapreduce.BlobRequest{Held: h, Session: t.session, Blob: b}
+	err := t.retryTransfer(ctx, setbacks, func(ctx context.Context, via protocol.Blobs, alive func()) error {
+		q := &protocol.BlobRequest{Held: h, Session: t.session, Blob: b}
 
 		// An output may be there in part from a transfer that broke off: an empty one asks
 		// how far it came.
-		if begun && b.Kind == mapreduce.BlobOutput {
+		if begun && b.Kind == protocol.BlobOutput {
 			had, err := via.PutBlob(ctx, q, func() ([]byte, error) { return nil, io.EOF })
 			if err != nil {
 				return err
@@ -231,7 +232,7 @@ func (t *Carrier) Put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, d
 			if len(rest) == 0 {
 				return nil, io.EOF
 			}
-			n := min(len(rest), mapreduce.PartSize)
+			n := min(len(rest), protocol.PartSize)
 			part := rest[:n:n]
 			rest = rest[n:]
 			return part, nil
@@ -270,7 +271,7 @@ var errIdle = errs.New(errs.Deadline, "the orchestrator neither sent nor took a 
 // retryTransfer tries until the transfer is done, final says that it cannot be, or
 // nothing came of it too often. What the orchestrator answers again and again though
 // nobody knows why, no later attempt will get past.
-func (t *Carrier) retryTransfer(ctx context.Context, most int, try func(ctx context.Context, via mapreduce.Blobs, alive func()) error, final func() bool) error {
+func (t *Carrier) retryTransfer(ctx context.Context, most int, try func(ctx context.Context, via protocol.Blobs, alive func()) error, final func() bool) error {
 	pauses := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, RandomizationFactor: .5, Multiplier: 2, MaxInterval: 2 * time.Second}
 	var unclear time.Time // since when errors say nothing; zero if the last one did
 	for setbacks := 0; ; {

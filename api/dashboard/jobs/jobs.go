@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/dashboard/visit"
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -33,7 +34,7 @@ type jobFilter struct {
 	Tenant string
 	States []mapreduce.JobState
 	Labels string // each KEY=VALUE or KEY, between blanks
-	labels []mapreduce.LabelFilter
+	labels []label.Filter
 }
 
 // A choice is a state with what its box says.
@@ -73,7 +74,7 @@ type progress struct {
 func ViewJob(j *mapreduce.Job, now time.Time) *JobView {
 	v := &JobView{
 		Job: j, State: j.State.String(), Running: j.State.Running(), Cost: visit.Money(j.CostMicros), Age: visit.Age(j.Created, now),
-		Pipeline: j.Spec.Pipeline, Model: j.Spec.Provider, Labels: mapreduce.LabelTexts(j.Spec.Labels),
+		Pipeline: j.Spec.Pipeline, Model: j.Spec.Provider, Labels: label.Texts(j.Spec.Labels),
 		Progress: progress{Total: j.TotalUnits, Done: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits},
 	}
 	if j.Spec.Model != "" {
@@ -170,7 +171,7 @@ func readJobFilter(v *visit.Visit) (jobFilter, error) {
 	// One field of the form has all labels, and a link may give each of its own.
 	texts := strings.Fields(strings.Join(v.Query["label"], " "))
 	var err error
-	if f.labels, err = mapreduce.ParseLabelFilters(texts); err != nil {
+	if f.labels, err = label.ParseFilters(texts); err != nil {
 		return f, err
 	}
 	f.Labels = strings.Join(texts, " ")

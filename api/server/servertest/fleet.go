@@ -9,25 +9,26 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
-var _ mapreduce.Fleet = (*Fleet)(nil)
+var _ protocol.Fleet = (*Fleet)(nil)
 
 // A Fleet gives every worker the same messages once it has said hello, and
 // accepts every report.
 type Fleet struct {
-	Messages []*mapreduce.ToWorker // sent after Welcome
+	Messages []*protocol.ToWorker // sent after Welcome
 
 	// Received, if not nil, gets every message of every worker. Its reader sets
 	// the pace.
-	Received chan<- *mapreduce.FromWorker
+	Received chan<- *protocol.FromWorker
 
 	Blobs map[mapreduce.UnitID][]byte // that workers may get, whatever their kind
 	Put   chan<- []byte               // gets every part of every blob that is put
 }
 
-// Work implements mapreduce.Fleet.
-func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (f *Fleet) Work(ctx context.Context, stream protocol.WorkStream) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -36,8 +37,8 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 		return errs.Field("hello", "must come first")
 	}
 
-	welcome := &mapreduce.Welcome{Node: "memory", Epoch: 1, Heartbeat: 3 * time.Second, Drop: first.Hello.Holding}
-	if err := stream.Send(&mapreduce.ToWorker{Welcome: welcome}); err != nil {
+	welcome := &protocol.Welcome{Node: "memory", Epoch: 1, Heartbeat: 3 * time.Second, Drop: first.Hello.Holding}
+	if err := stream.Send(&protocol.ToWorker{Welcome: welcome}); err != nil {
 		return err
 	}
 
@@ -49,7 +50,7 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	return f.answerWorker(ctx, stream)
 }
 
-func (f *Fleet) answerWorker(ctx context.Context, stream mapreduce.WorkStream) error {
+func (f *Fleet) answerWorker(ctx context.Context, stream protocol.WorkStream) error {
 	for {
 		m, err := stream.Recv()
 		switch {
@@ -70,25 +71,25 @@ func (f *Fleet) answerWorker(ctx context.Context, stream mapreduce.WorkStream) e
 		if len(m.Reports) == 0 {
 			continue
 		}
-		if err := stream.Send(&mapreduce.ToWorker{Verdicts: acceptAll(m.Reports)}); err != nil {
+		if err := stream.Send(&protocol.ToWorker{Verdicts: acceptAll(m.Reports)}); err != nil {
 			return err
 		}
 	}
 }
 
-func acceptAll(reports []mapreduce.Report) []mapreduce.VerdictOn {
-	verdicts := make([]mapreduce.VerdictOn, len(reports))
+func acceptAll(reports []protocol.Report) []protocol.VerdictOn {
+	verdicts := make([]protocol.VerdictOn, len(reports))
 	for i, r := range reports {
-		verdicts[i] = mapreduce.VerdictOn{
-			Held:    mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt},
-			Verdict: mapreduce.Accepted,
+		verdicts[i] = protocol.VerdictOn{
+			Held:    protocol.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt},
+			Verdict: protocol.Accepted,
 		}
 	}
 	return verdicts
 }
 
-// GetBlob implements mapreduce.Blobs: it sends what Blobs has.
-func (f *Fleet) GetBlob(_ context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+// GetBlob implements protocol.Blobs: it sends what Blobs has.
+func (f *Fleet) GetBlob(_ context.Context, q *protocol.BlobRequest, take func([]byte) error) error {
 	data, ok := f.Blobs[q.Unit]
 	if !ok {
 		return errs.New(errs.NotFound, "no blob of unit %s is here", q.Unit)
@@ -105,10 +106,10 @@ func (f *Fleet) GetBlob(_ context.Context, q *mapreduce.BlobRequest, take func([
 	return take(data[q.Blob.Start:end])
 }
 
-// PutBlob implements mapreduce.Blobs: it sends what comes to Put, if that is not
+// PutBlob implements protocol.Blobs: it sends what comes to Put, if that is not
 // nil, and says that all is stored.
-func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	stored := &mapreduce.BlobStored{Length: q.Blob.Start}
+func (f *Fleet) PutBlob(ctx context.Context, q *protocol.BlobRequest, next func() ([]byte, error)) (*protocol.BlobStored, error) {
+	stored := &protocol.BlobStored{Length: q.Blob.Start}
 	sum := sha256.New()
 
 	for {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/wire"
 	"github.com/coditect/mapreduce/api/wire/parts"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
@@ -105,9 +106,9 @@ func present(b bool) int {
 }
 
 func TestSplitKeepsOrder(t *testing.T) {
-	request := wire.EncodeFromWorker(&mapreduce.FromWorker{
-		Reports: []mapreduce.Report{{Job: job, Unit: "a"}},
-		Reserve: []mapreduce.ReserveRequest{{Held: mapreduce.Held{Job: job, Unit: mapreduce.UnitID(strings.Repeat("a", 100))}, Tokens: 1}},
+	request := wire.EncodeFromWorker(&protocol.FromWorker{
+		Reports: []protocol.Report{{Job: job, Unit: "a"}},
+		Reserve: []protocol.ReserveRequest{{Held: protocol.Held{Job: job, Unit: mapreduce.UnitID(strings.Repeat("a", 100))}, Tokens: 1}},
 		Drain:   true,
 	})
 	var got []string
@@ -125,7 +126,7 @@ func TestSplitKeepsOrder(t *testing.T) {
 }
 
 func TestSplitStopsWhenAsked(t *testing.T) {
-	request := wire.EncodeFromWorker(&mapreduce.FromWorker{Started: make([]mapreduce.Held, 5)})
+	request := wire.EncodeFromWorker(&protocol.FromWorker{Started: make([]protocol.Held, 5)})
 	n := 0
 	for range parts.SplitRequest(request, 0) {
 		if n++; n == 2 {

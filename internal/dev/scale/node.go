@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/schedule/view"
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
@@ -27,7 +28,7 @@ type node struct {
 // enter makes a worker begin a session.
 func (n *node) enter(i int) {
 	w := &worker{node: n}
-	w.session = workers.NewSession(&mapreduce.Hello{
+	w.session = workers.NewSession(&protocol.Hello{
 		Session: mapreduce.SessionID(fmt.Sprintf("worker-%05d", i)), Slots: n.config.Slots, Prefetch: n.config.Prefetch,
 		Offer: mapreduce.Offer{Providers: []string{provider}},
 	}, "", 1, false, w)
@@ -134,7 +135,7 @@ func (n *node) turn(t *schedule.Task) {
 
 		res := &queue.Result{State: mapreduce.Mapping, Epoch: 1, Verdicts: make([]queue.Settled, len(t.Turn.Reports))}
 		for i := range res.Verdicts {
-			res.Verdicts[i] = queue.Settled{Verdict: mapreduce.Accepted, State: mapreduce.UnitComplete}
+			res.Verdicts[i] = queue.Settled{Verdict: protocol.Accepted, State: mapreduce.UnitComplete}
 		}
 		n.result.Ended += len(t.Turn.Reports)
 		if c != nil {
@@ -194,7 +195,7 @@ type worker struct {
 }
 
 // Send implements schedule.Peer. Messages to workers, but for units, do not matter here.
-func (w *worker) Send(*mapreduce.ToWorker) {}
+func (w *worker) Send(*protocol.ToWorker) {}
 
 // Lags implements schedule.Peer.
 func (w *worker) Lags() bool { return false }
@@ -230,7 +231,7 @@ func (w *worker) begin(u mapreduce.UnitID) {
 
 // report tells the orchestrator that a unit has ended.
 func (w *worker) report(u mapreduce.UnitID, took time.Duration) {
-	m := &mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: job, Unit: u, Attempt: 1, Outcome: mapreduce.Done, Elapsed: took}}}
+	m := &protocol.FromWorker{Reports: []protocol.Report{{Job: job, Unit: u, Attempt: 1, Outcome: protocol.Done, Elapsed: took}}}
 	w.scheduler.Sessions.Receive(w.session, m, func(mapreduce.JobID) int64 { return 0 })
 	w.scheduler.Sessions.EnterChecked(w.session, m)
 	w.drive()

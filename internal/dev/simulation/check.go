@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -140,7 +141,7 @@ func (w *world) countUnstored(all ...*mapreduce.Job) (n int) {
 			continue
 		}
 		for _, u := range (warden{w}).unitsOf(job.ID) {
-			if u.State == mapreduce.Processing && w.ledger.isOver(mapreduce.Held{Job: job.ID, Unit: u.ID, Attempt: int(u.Attempt)}) {
+			if u.State == mapreduce.Processing && w.ledger.isOver(protocol.Held{Job: job.ID, Unit: u.ID, Attempt: int(u.Attempt)}) {
 				n++
 			}
 		}
@@ -233,7 +234,7 @@ func (w warden) checkUnit(id mapreduce.JobID, u *records.Unit) {
 	}
 
 	w.ledger.mu.Lock()
-	a := w.ledger.attempts[mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}]
+	a := w.ledger.attempts[protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}]
 	w.ledger.mu.Unlock()
 	switch {
 	case a == nil || !a.done:

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 )
 
@@ -17,24 +17,24 @@ import (
 
 // A doubling fleet is an orchestrator's to which messages come twice.
 type doubling struct {
-	mapreduce.Fleet
+	protocol.Fleet
 	world *world
 }
 
-// Work implements mapreduce.Fleet.
-func (d doubling) Work(ctx context.Context, s mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (d doubling) Work(ctx context.Context, s protocol.WorkStream) error {
 	return d.Fleet.Work(ctx, &doubledUp{WorkStream: s, world: d.world})
 }
 
 // A doubledUp is an orchestrator's end of a stream. One goroutine receives.
 type doubledUp struct {
-	mapreduce.WorkStream
+	protocol.WorkStream
 	world *world
-	again []*mapreduce.FromWorker // what comes once more
+	again []*protocol.FromWorker // what comes once more
 }
 
-// Recv implements mapreduce.WorkStream.
-func (d *doubledUp) Recv() (*mapreduce.FromWorker, error) {
+// Recv implements protocol.WorkStream.
+func (d *doubledUp) Recv() (*protocol.FromWorker, error) {
 	// One that comes late may be behind many others, or never come.
 	if len(d.again) > 0 && d.world.comesTwice() {
 		m := d.again[0]
@@ -45,7 +45,7 @@ func (d *doubledUp) Recv() (*mapreduce.FromWorker, error) {
 
 	m, err := d.WorkStream.Recv()
 	if err == nil && len(m.Reports)+len(m.Started) > 0 && d.world.comesTwice() {
-		again := &mapreduce.FromWorker{Reports: slices.Clone(m.Reports), Started: slices.Clone(m.Started), Heartbeat: m.Heartbeat}
+		again := &protocol.FromWorker{Reports: slices.Clone(m.Reports), Started: slices.Clone(m.Started), Heartbeat: m.Heartbeat}
 		d.again = append(d.again, again)
 	}
 	return m, err
@@ -55,12 +55,12 @@ func (d *doubledUp) Recv() (*mapreduce.FromWorker, error) {
 type doubledDown struct {
 	worker.Stream
 	world *world
-	at    *mapreduce.ToWorker   // what comes once more at once; may be nil
-	again []*mapreduce.ToWorker // what comes once more some time
+	at    *protocol.ToWorker   // what comes once more at once; may be nil
+	again []*protocol.ToWorker // what comes once more some time
 }
 
 // Recv implements worker.Stream.
-func (d *doubledDown) Recv() (*mapreduce.ToWorker, error) {
+func (d *doubledDown) Recv() (*protocol.ToWorker, error) {
 	if m := d.at; m != nil {
 		d.at = nil
 		d.world.cover("message to a worker twice")
@@ -78,10 +78,10 @@ func (d *doubledDown) Recv() (*mapreduce.ToWorker, error) {
 		return m, err
 	}
 	if len(m.Assignments) > 0 {
-		d.at = &mapreduce.ToWorker{Assignments: slices.Clone(m.Assignments)}
+		d.at = &protocol.ToWorker{Assignments: slices.Clone(m.Assignments)}
 	}
 	if len(m.Verdicts)+len(m.Cancel) > 0 {
-		d.again = append(d.again, &mapreduce.ToWorker{Verdicts: slices.Clone(m.Verdicts), Cancel: slices.Clone(m.Cancel)})
+		d.again = append(d.again, &protocol.ToWorker{Verdicts: slices.Clone(m.Verdicts), Cancel: slices.Clone(m.Cancel)})
 	}
 	return m, nil
 }

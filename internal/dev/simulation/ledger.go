@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -18,7 +19,7 @@ import (
 // A ledger is what workers did, kept outside of all processes and of the store.
 type ledger struct {
 	mu       sync.Mutex // guards the fields below
-	attempts map[mapreduce.Held]*attempt
+	attempts map[protocol.Held]*attempt
 	made     map[unit]int // results of each unit
 	calls    map[call]int // of models that answered, and were paid for
 }
@@ -48,11 +49,11 @@ type attempt struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{attempts: make(map[mapreduce.Held]*attempt), made: make(map[unit]int), calls: make(map[call]int)}
+	return &ledger{attempts: make(map[protocol.Held]*attempt), made: make(map[unit]int), calls: make(map[call]int)}
 }
 
 // begin notes that an attempt begins, with what it was given.
-func (l *ledger) begin(held mapreduce.Held, task *agent.Task) {
+func (l *ledger) begin(held protocol.Held, task *agent.Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.attempts[held]
@@ -71,7 +72,7 @@ func (l *ledger) begin(held mapreduce.Held, task *agent.Task) {
 }
 
 // end notes that an attempt came to an output.
-func (l *ledger) end(held mapreduce.Held, data []byte) {
+func (l *ledger) end(held protocol.Held, data []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.attempts[held]
@@ -80,14 +81,14 @@ func (l *ledger) end(held mapreduce.Held, data []byte) {
 }
 
 // noteOver notes that the worker of an attempt has ended it.
-func (l *ledger) noteOver(held mapreduce.Held) {
+func (l *ledger) noteOver(held protocol.Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempts[held].over = true
 }
 
 // isOver reports whether the worker of an attempt has ended it.
-func (l *ledger) isOver(held mapreduce.Held) bool {
+func (l *ledger) isOver(held protocol.Held) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.attempts[held]
@@ -122,7 +123,7 @@ type account struct {
 
 // Run implements agent.Agent.
 func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	held := mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
+	held := protocol.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
 	ctx, die := context.WithCancel(ctx)
 	defer die()
 	defer context.AfterFunc(r.life, die)()

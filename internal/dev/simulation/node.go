@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/concurrency"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
@@ -91,7 +92,7 @@ func (n *node) serveOnce(ctx context.Context) error {
 	case <-o.Started():
 	}
 
-	var fleet mapreduce.Fleet = doubling{o, w}
+	var fleet protocol.Fleet = doubling{o, w}
 	if w.options.Tamper != nil {
 		fleet = w.options.Tamper(fleet)
 	}

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/simulation"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
@@ -100,17 +100,17 @@ func (f *forgetful) Commit(ctx context.Context) error {
 
 // An oblivious fleet gives workers what earlier attempts have remembered under other names, so that
 // these ask models again what was answered and paid for.
-type oblivious struct{ mapreduce.Fleet }
+type oblivious struct{ protocol.Fleet }
 
-// Work implements mapreduce.Fleet.
-func (o oblivious) Work(ctx context.Context, s mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (o oblivious) Work(ctx context.Context, s protocol.WorkStream) error {
 	return o.Fleet.Work(ctx, obliviousStream{s})
 }
 
-type obliviousStream struct{ mapreduce.WorkStream }
+type obliviousStream struct{ protocol.WorkStream }
 
-// Send implements mapreduce.WorkStream.
-func (o obliviousStream) Send(m *mapreduce.ToWorker) error {
+// Send implements protocol.WorkStream.
+func (o obliviousStream) Send(m *protocol.ToWorker) error {
 	said := *m
 	said.Assignments = slices.Clone(m.Assignments)
 	for i := range said.Assignments {
@@ -159,7 +159,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			return sabotaged(func(tx store.Tx) store.Tx { return &forgetful{Tx: tx, commits: commits} })
 		}, ""},
 		"calls paid again": {func() simulation.Options {
-			return simulation.Options{Tamper: func(f mapreduce.Fleet) mapreduce.Fleet { return oblivious{f} }}
+			return simulation.Options{Tamper: func(f protocol.Fleet) protocol.Fleet { return oblivious{f} }}
 		}, "calls were paid for again"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/simulation/network"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
@@ -30,7 +30,7 @@ type Options struct {
 	Sabotage func(store.Store) store.Store
 	// Tamper returns what workers talk to in place of an orchestrator, to the same end. Defaults
 	// to none.
-	Tamper func(mapreduce.Fleet) mapreduce.Fleet
+	Tamper func(protocol.Fleet) protocol.Fleet
 }
 
 // A Report is what a run came to.

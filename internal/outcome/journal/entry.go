@@ -8,13 +8,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
 // An Entry is one thing that an attempt has done.
 type Entry struct {
-	Key     string // what was done: 1 to mapreduce.MaxJournalKey bytes of text
+	Key     string // what was done: 1 to protocol.MaxJournalKey bytes of text
 	Attempt int    // that did it
 	Begun   bool   // it had begun; another entry with the same key says what came of it
 	Result  []byte // what came of it
@@ -44,7 +44,7 @@ func Decode(raw []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("%w: %w", errEntry, err)
 	}
 
-	if m.Key == "" || len(m.Key) > mapreduce.MaxJournalKey || !utf8.ValidString(m.Key) || m.Attempt < 1 || m.Begun && len(m.Result) > 0 {
+	if m.Key == "" || len(m.Key) > protocol.MaxJournalKey || !utf8.ValidString(m.Key) || m.Attempt < 1 || m.Begun && len(m.Result) > 0 {
 		return Entry{}, fmt.Errorf("%w: key %.40q of attempt %d", errEntry, m.Key, m.Attempt)
 	}
 

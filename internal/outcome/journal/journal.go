@@ -34,7 +34,7 @@
 //     stands. What it does not ask for is left alone. Do says so in the log, once an
 //     attempt, when the journal has no entry for a key although others were not asked
 //     for yet.
-//  7. A journal is bounded in entries and bytes (mapreduce.MaxJournalEntries,
+//  7. A journal is bounded in entries and bytes (protocol.MaxJournalEntries,
 //     MaxJournalBytes, MaxJournalEntry). What does not fit is not remembered, which
 //     costs its repetition; DoOnce refuses to begin.
 //  8. A journal goes with its unit: it is cleared when the unit is complete, cancelled,
@@ -54,7 +54,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // Errors of what is to be done once.
@@ -244,8 +244,8 @@ func (j *Journal) DoOnce(ctx context.Context, key string, fn func(context.Contex
 // beginDoing waits until nobody does what key names, and returns the entry of it, if
 // there is one. Else, or if it has only begun, end is to be called when it was done.
 func (j *Journal) beginDoing(ctx context.Context, key string) (e Entry, found bool, end func(), err error) {
-	if key == "" || len(key) > mapreduce.MaxJournalKey {
-		return e, false, nil, fmt.Errorf("journal: a key of %d bytes; it has 1 to %d", len(key), mapreduce.MaxJournalKey)
+	if key == "" || len(key) > protocol.MaxJournalKey {
+		return e, false, nil, fmt.Errorf("journal: a key of %d bytes; it has 1 to %d", len(key), protocol.MaxJournalKey)
 	}
 
 	// The loop is left with the lock held, so that nobody begins in between.
@@ -328,12 +328,12 @@ func (j *Journal) addEntry(e Entry) error {
 	defer j.mu.Unlock()
 
 	switch {
-	case len(raw) > mapreduce.MaxJournalEntry:
-		return fmt.Errorf("%w for an entry of %d bytes: one has at most %d", ErrFull, len(raw), mapreduce.MaxJournalEntry)
-	case j.count == mapreduce.MaxJournalEntries:
+	case len(raw) > protocol.MaxJournalEntry:
+		return fmt.Errorf("%w for an entry of %d bytes: one has at most %d", ErrFull, len(raw), protocol.MaxJournalEntry)
+	case j.count == protocol.MaxJournalEntries:
 		return fmt.Errorf("%w: it has %d entries", ErrFull, j.count)
-	case j.bytes+len(raw) > mapreduce.MaxJournalBytes:
-		return fmt.Errorf("%w: it has %d bytes, and the entry %d; both together may have %d", ErrFull, j.bytes, len(raw), mapreduce.MaxJournalBytes)
+	case j.bytes+len(raw) > protocol.MaxJournalBytes:
+		return fmt.Errorf("%w: it has %d bytes, and the entry %d; both together may have %d", ErrFull, j.bytes, len(raw), protocol.MaxJournalBytes)
 	}
 
 	j.enterEntry(e)
@@ -415,7 +415,7 @@ func (j *Journal) Next(upTo int) (first int, data []byte, entries int) {
 
 	// An entry is never split, and one alone is taken whatever its size.
 	for _, raw := range j.waiting {
-		if j.next+entries >= upTo || entries > 0 && len(data)+len(raw)+maxLength > mapreduce.MaxJournalAppend {
+		if j.next+entries >= upTo || entries > 0 && len(data)+len(raw)+maxLength > protocol.MaxJournalAppend {
 			break
 		}
 		data = AppendEntry(data, raw)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 )
 
@@ -70,7 +70,7 @@ func (d *disk) store(attempt int, now bool) {
 			return
 		}
 		entries, err := journal.Split(data)
-		if err != nil || first != len(d.stored) || attempt != d.attempt || len(data) > mapreduce.MaxJournalAppend {
+		if err != nil || first != len(d.stored) || attempt != d.attempt || len(data) > protocol.MaxJournalAppend {
 			panic(fmt.Sprintf("%d entries from %d on, behind %d: %v", len(entries), first, len(d.stored), err))
 		}
 		for _, raw := range entries {
@@ -125,7 +125,7 @@ func TestDo(t *testing.T) {
 	if diff := cmp.Diff([]string{"c for d, 1 left", "other for a, 5 left"}, d.strayed); diff != "" {
 		t.Errorf("strayed (-want +got):\n%s", diff)
 	}
-	for _, key := range []string{"", strings.Repeat("k", mapreduce.MaxJournalKey+1)} {
+	for _, key := range []string{"", strings.Repeat("k", protocol.MaxJournalKey+1)} {
 		if _, err := d.Do(t.Context(), key, doing(&did, key)); err == nil {
 			t.Errorf("a key of %d bytes was taken", len(key))
 		}
@@ -239,8 +239,8 @@ func TestDeaths(t *testing.T) {
 
 // What does not fit is not remembered; what must not be done twice is not begun then.
 func TestFull(t *testing.T) {
-	large := func(context.Context) ([]byte, error) { return make([]byte, mapreduce.MaxJournalEntry), nil }
-	const most = mapreduce.MaxJournalEntry - 100
+	large := func(context.Context) ([]byte, error) { return make([]byte, protocol.MaxJournalEntry), nil }
+	const most = protocol.MaxJournalEntry - 100
 	fits := func(context.Context) ([]byte, error) { return make([]byte, most), nil }
 	never := func(context.Context) ([]byte, error) {
 		t.Error("it was begun")
@@ -250,11 +250,11 @@ func TestFull(t *testing.T) {
 		d := &disk{}
 		d.open(t)
 		for range 2 {
-			if got, err := d.Do(t.Context(), "a", large); err != nil || len(got) != mapreduce.MaxJournalEntry {
+			if got, err := d.Do(t.Context(), "a", large); err != nil || len(got) != protocol.MaxJournalEntry {
 				t.Errorf("came to %d bytes, %v", len(got), err)
 			}
 		}
-		if got, err := d.DoOnce(t.Context(), "b", large); err != nil || len(got) != mapreduce.MaxJournalEntry {
+		if got, err := d.DoOnce(t.Context(), "b", large); err != nil || len(got) != protocol.MaxJournalEntry {
 			t.Errorf("came to %d bytes, %v", len(got), err)
 		}
 		d.open(t)
@@ -268,19 +268,19 @@ func TestFull(t *testing.T) {
 	t.Run("bytes", func(t *testing.T) {
 		d := &disk{}
 		d.open(t)
-		for i := range mapreduce.MaxJournalBytes/mapreduce.MaxJournalEntry + 1 {
+		for i := range protocol.MaxJournalBytes/protocol.MaxJournalEntry + 1 {
 			if _, err := d.Do(t.Context(), fmt.Sprint(i), fits); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := mapreduce.MaxJournalBytes / mapreduce.MaxJournalEntry; len(d.stored) != n || len(d.forgot) != 1 {
+		if n := protocol.MaxJournalBytes / protocol.MaxJournalEntry; len(d.stored) != n || len(d.forgot) != 1 {
 			t.Errorf("%d entries are stored, want %d; forgot %q", len(d.stored), n, d.forgot)
 		}
 	})
 	t.Run("entries", func(t *testing.T) {
 		d := &disk{slow: true}
 		d.open(t)
-		for i := range mapreduce.MaxJournalEntries {
+		for i := range protocol.MaxJournalEntries {
 			if _, err := d.Do(t.Context(), fmt.Sprint(i), func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +290,7 @@ func TestFull(t *testing.T) {
 		}
 		d.store(1, true)
 		d.open(t)
-		if _, ok := d.Recall("4095"); !ok || len(d.stored) != mapreduce.MaxJournalEntries {
+		if _, ok := d.Recall("4095"); !ok || len(d.stored) != protocol.MaxJournalEntries {
 			t.Errorf("%d entries are stored", len(d.stored))
 		}
 	})
@@ -366,7 +366,7 @@ func FuzzEntries(f *testing.F) {
 // checkEntry checks that an entry that was read is stored as it is.
 func checkEntry(t *testing.T, e journal.Entry) {
 	t.Helper()
-	if e.Key == "" || len(e.Key) > mapreduce.MaxJournalKey || e.Attempt < 1 || e.Begun && len(e.Result) > 0 {
+	if e.Key == "" || len(e.Key) > protocol.MaxJournalKey || e.Attempt < 1 || e.Begun && len(e.Result) > 0 {
 		t.Fatalf("%+v is taken for an entry", e)
 	}
 	raw, err := e.Encode()

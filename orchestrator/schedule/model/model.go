@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -22,7 +23,7 @@ type Limits struct {
 	Rates mapreduce.Rates
 
 	// Batches is what the account may have of batches. The scheduler has no use for it.
-	Batches mapreduce.BatchRoom
+	Batches protocol.BatchRoom
 }
 
 // A State is what a node knows of the limits of one model, and what it has to tell the
@@ -147,7 +148,7 @@ type Pace struct {
 const paceWeight = 0.05
 
 // Note counts the calls of a report.
-func (p *Pace) Note(rep *mapreduce.Report) {
+func (p *Pace) Note(rep *protocol.Report) {
 	if rep.Calls <= 0 || rep.Latency <= 0 {
 		return
 	}

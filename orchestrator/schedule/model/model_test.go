@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
@@ -30,7 +31,7 @@ func looked(scope limit.Scope) *model.State {
 
 func TestUnitsThatMayRun(t *testing.T) {
 	refused := looked(limit.Scope{})
-	refused.Hear(&mapreduce.LimitNote{Refused: true, Pause: time.Minute}, start)
+	refused.Hear(&protocol.LimitNote{Refused: true, Pause: time.Minute}, start)
 	for name, tt := range map[string]struct {
 		m         *model.State
 		spec      *mapreduce.JobSpec
@@ -57,11 +58,11 @@ func TestUnitsThatMayRun(t *testing.T) {
 // What could not be told is told the next time, with what has come since.
 func TestNotesAreKept(t *testing.T) {
 	s := looked(limit.Scope{})
-	s.Hear(&mapreduce.LimitNote{Successes: 3}, start)
+	s.Hear(&protocol.LimitNote{Successes: 3}, start)
 	if s.IsUrgent() {
 		t.Error("successes are urgent")
 	}
-	if !s.Hear(&mapreduce.LimitNote{Refused: true, Pause: time.Minute}, start) || !s.IsUrgent() {
+	if !s.Hear(&protocol.LimitNote{Refused: true, Pause: time.Minute}, start) || !s.IsUrgent() {
 		t.Error("a refusal is not urgent")
 	}
 	n := s.TakeNote(100, 7, 2, true, start)
@@ -69,7 +70,7 @@ func TestNotesAreKept(t *testing.T) {
 		t.Error("it is urgent still when it was told")
 	}
 	s.PutBack(n)
-	s.Hear(&mapreduce.LimitNote{Successes: 1}, start)
+	s.Hear(&protocol.LimitNote{Successes: 1}, start)
 	want := limit.Note{Most: 100, Want: 7, Held: 2, Successes: 4, Refused: true, Guess: true, Pause: time.Minute}
 	if d := cmp.Diff(want, s.TakeNote(100, 7, 2, true, start)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -100,13 +101,13 @@ func TestBreaker(t *testing.T) {
 		t.Error("it does not ask to probe")
 	}
 	s.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 2, Open: true, For: time.Minute, Prober: "here"}}, until)
-	failed := &mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Calls: 1}
+	failed := &protocol.Report{Outcome: protocol.Errored, Class: protocol.Retryable, Calls: 1}
 	if again, news := s.EndProbe(failed, until); !news || !again.Equal(until.Add(time.Minute)) {
 		t.Errorf("a failed probe: news %v, until %v", news, again)
 	}
 	s.TakeNote(0, 1, 0, true, until)
 	s.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 4, Open: true, For: time.Minute, Prober: "here"}}, until)
-	if again, news := s.EndProbe(&mapreduce.Report{Outcome: mapreduce.Done, Calls: 1}, until); !news || !again.IsZero() {
+	if again, news := s.EndProbe(&protocol.Report{Outcome: protocol.Done, Calls: 1}, until); !news || !again.IsZero() {
 		t.Errorf("a probe that succeeded: news %v, until %v", news, again)
 	}
 	if n := s.TakeNote(0, 1, 0, true, until); !n.Closed {
@@ -152,7 +153,7 @@ func TestWhatIsLeftOfABreakerAndAPause(t *testing.T) {
 // probes. Then all are told that it has closed, and so is who comes later, to whom another node
 // may have said something else.
 func TestWorkersAreToldOfABreaker(t *testing.T) {
-	told := func(m *model.State, now time.Time) (share mapreduce.LimitShare) {
+	told := func(m *model.State, now time.Time) (share protocol.LimitShare) {
 		return m.Deal([]int64{1}, 20*time.Second, now)[0]
 	}
 	open := limit.Breaker{Turns: 1, Open: true, For: time.Minute}
@@ -209,7 +210,7 @@ func TestDeal(t *testing.T) {
 	if !s.IsDealt(start) {
 		t.Fatal("nobody is told that there is no limit any more")
 	}
-	if d := cmp.Diff([]mapreduce.LimitShare{{Name: "vendor/large", Part: 1}}, s.Deal([]int64{1}, time.Minute, start)); d != "" {
+	if d := cmp.Diff([]protocol.LimitShare{{Name: "vendor/large", Part: 1}}, s.Deal([]int64{1}, time.Minute, start)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	if s.IsDealt(start) {
@@ -220,8 +221,8 @@ func TestDeal(t *testing.T) {
 // What a worker says that a server refuses is told to the fleet once, and what the fleet knows to the
 // workers here once. Of too many servers nothing is kept.
 func TestManners(t *testing.T) {
-	said := func(server, refuses string) *mapreduce.ModelManners {
-		return &mapreduce.ModelManners{Name: "vendor/large", Server: server, Refuses: refuses}
+	said := func(server, refuses string) *protocol.ModelManners {
+		return &protocol.ModelManners{Name: "vendor/large", Server: server, Refuses: refuses}
 	}
 	s := looked(limit.Scope{})
 	if !s.HearManners(said("a", "strict")) || !s.IsUrgent() || s.HearManners(said("a", "strict")) {
@@ -239,7 +240,7 @@ func TestManners(t *testing.T) {
 	}
 
 	fleet := &limit.Scope{Manners: map[string]string{"a": "strict, seed", "b": "streams"}}
-	if diff := cmp.Diff([]mapreduce.ModelManners{*said("b", "streams")}, s.LookAtManners(fleet)); diff != "" {
+	if diff := cmp.Diff([]protocol.ModelManners{*said("b", "streams")}, s.LookAtManners(fleet)); diff != "" {
 		t.Errorf("news for workers (-want +got):\n%s", diff)
 	}
 	if news := s.LookAtManners(fleet); len(news) > 0 {

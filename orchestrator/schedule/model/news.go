@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
 // Hear takes what a worker says of the model, and reports whether others have to know at
 // once.
-func (s *State) Hear(n *mapreduce.LimitNote, now time.Time) (urgent bool) {
+func (s *State) Hear(n *protocol.LimitNote, now time.Time) (urgent bool) {
 	s.note.Successes += n.Successes
 	if n.Told != (mapreduce.Rates{}) {
 		s.note.Told, s.left, s.leftAt = n.Told, n.Left, now
@@ -28,7 +29,7 @@ func (s *State) Hear(n *mapreduce.LimitNote, now time.Time) (urgent bool) {
 
 // HearManners takes what a worker says that a server refuses, and reports whether others have to
 // know.
-func (s *State) HearManners(of *mapreduce.ModelManners) (news bool) {
+func (s *State) HearManners(of *protocol.ModelManners) (news bool) {
 	if news = s.manners.hear(of.Server, of.Refuses); news {
 		s.urgent = true
 	}
@@ -37,26 +38,26 @@ func (s *State) HearManners(of *mapreduce.ModelManners) (news bool) {
 
 // LookAtManners takes what the fleet knows of what servers refuse, and returns what workers here were
 // not told.
-func (s *State) LookAtManners(scope *limit.Scope) (news []mapreduce.ModelManners) {
+func (s *State) LookAtManners(scope *limit.Scope) (news []protocol.ModelManners) {
 	for _, server := range slices.Sorted(maps.Keys(scope.Manners)) {
 		if refuses := scope.Manners[server]; s.manners.look(server, refuses) {
-			news = append(news, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: refuses})
+			news = append(news, protocol.ModelManners{Name: s.Name, Server: server, Refuses: refuses})
 		}
 	}
 	return news
 }
 
 // Manners returns what the servers of the model refuse, as far as is known here.
-func (s *State) Manners() (all []mapreduce.ModelManners) {
+func (s *State) Manners() (all []protocol.ModelManners) {
 	for _, server := range slices.Sorted(maps.Keys(s.manners.known)) {
-		all = append(all, mapreduce.ModelManners{Name: s.Name, Server: server, Refuses: s.manners.known[server]})
+		all = append(all, protocol.ModelManners{Name: s.Name, Server: server, Refuses: s.manners.known[server]})
 	}
 	return all
 }
 
 // noteRefusal notes that the vendor refused a call. Those that it refuses while the
 // model rests anyway were under way before.
-func (s *State) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
+func (s *State) noteRefusal(n *protocol.LimitNote, now time.Time) {
 	if !now.Before(s.frozen) {
 		s.note.Refused, s.note.Seen, s.urgent = true, s.scope.Pauses, true
 		s.note.Guess = n.Told == (mapreduce.Rates{}) && s.scope.Rates == (mapreduce.Rates{})
@@ -96,16 +97,16 @@ func (s *State) openBreaker(d time.Duration, now time.Time) time.Time {
 // EndProbe takes how a unit of the model ended, and reports whether the fleet has to know,
 // as the unit probed. If the breaker has opened again, it returns until when workers are
 // to have none of the model's units.
-func (s *State) EndProbe(rep *mapreduce.Report, now time.Time) (until time.Time, news bool) {
+func (s *State) EndProbe(rep *protocol.Report, now time.Time) (until time.Time, news bool) {
 	if !s.IsProber() || rep.Calls == 0 {
 		return time.Time{}, false
 	}
 
 	switch {
-	case rep.Outcome == mapreduce.Done, rep.Outcome == mapreduce.Parked:
+	case rep.Outcome == protocol.Done, rep.Outcome == protocol.Parked:
 		s.note.Closed, s.urgent = true, true
 		return time.Time{}, true
-	case rep.Outcome == mapreduce.Errored && rep.Class == mapreduce.Retryable:
+	case rep.Outcome == protocol.Errored && rep.Class == protocol.Retryable:
 		return s.openBreaker(s.scope.Breaker.For, now), true
 	}
 	return time.Time{}, false // says nothing of the provider; the next unit will

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -18,14 +19,14 @@ func (s *State) IsDealt(now time.Time) bool { return s.told || s.isLimited(now) 
 
 // Deal divides what this node may ask of the model among workers by their weights. Shares
 // are good for lease. If nothing limits the model any more, they say so.
-func (s *State) Deal(weights []int64, lease time.Duration, now time.Time) []mapreduce.LimitShare {
+func (s *State) Deal(weights []int64, lease time.Duration, now time.Time) []protocol.LimitShare {
 	s.told = s.isLimited(now)
 	parts := limit.Divide(s.share.Parts, weights)
 	slots := limit.Divide(s.share.Slots, weights)
 
-	all := make([]mapreduce.LimitShare, len(weights))
+	all := make([]protocol.LimitShare, len(weights))
 	for i := range all {
-		share := mapreduce.LimitShare{Name: s.Name, Part: 1}
+		share := protocol.LimitShare{Name: s.Name, Part: 1}
 		if s.told {
 			share.Rates, share.Left, share.For = s.Rates(), s.leftNow(now), lease
 			share.Part = float64(parts[i]) / float64(limit.Whole)
@@ -55,8 +56,8 @@ func (s *State) openFor(lease time.Duration, now time.Time) time.Duration {
 // may still keep to a share of another node. It returns false if workers have shares that
 // limit them, or if this node does not know. A node without a share looks before it gives
 // out units, and then sends its workers theirs.
-func (s *State) Lifted(now time.Time) (mapreduce.LimitShare, bool) {
-	return mapreduce.LimitShare{Name: s.Name, Part: 1}, s.HasShare() && !s.IsDealt(now)
+func (s *State) Lifted(now time.Time) (protocol.LimitShare, bool) {
+	return protocol.LimitShare{Name: s.Name, Part: 1}, s.HasShare() && !s.IsDealt(now)
 }
 
 // leftNow is about what is left of the rates: what the vendor said, and what has

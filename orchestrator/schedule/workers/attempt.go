@@ -6,13 +6,14 @@ import (
 	"maps"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // An Attempt is one that a session was given and has not lost.
 type Attempt struct {
-	mapreduce.Held
+	protocol.Held
 	Claim    *Claim
 	Reserved int64
 	Granted  bool // reserved from this node's grant
@@ -142,13 +143,13 @@ func (all *attempts) dropInput(h *Attempt) {
 func (all *attempts) Hold(job mapreduce.JobID, u *records.Unit, c *Claim, granted bool) {
 	all.busy++
 	all.held[unitKey{job, u.ID}] = &Attempt{
-		Held: mapreduce.Held{Job: job, Unit: u.ID, Attempt: int(u.Attempt)}, Claim: c, Reserved: u.Reserved, Granted: granted,
+		Held: protocol.Held{Job: job, Unit: u.ID, Attempt: int(u.Attempt)}, Claim: c, Reserved: u.Reserved, Granted: granted,
 		suspect: u.Attempt > 1,
 	}
 }
 
 // Attempt returns an attempt that session was given and has not lost; else nil.
-func (all *attempts) Attempt(of mapreduce.Held) *Attempt {
+func (all *attempts) Attempt(of protocol.Held) *Attempt {
 	if h := all.held[unitKey{of.Job, of.Unit}]; h != nil && h.Held.Attempt == of.Attempt {
 		return h
 	}
@@ -168,7 +169,7 @@ func (all *attempts) PutBackReport(job mapreduce.JobID, unit mapreduce.UnitID) {
 // NoteArrived notes that an attempt has ended on its worker, so that what ends the worker
 // now is not blamed on it. Its slot is free once its output was checked: then one turn takes
 // the report and fills the slot.
-func (all *attempts) NoteArrived(of mapreduce.Held) {
+func (all *attempts) NoteArrived(of protocol.Held) {
 	if h := all.Attempt(of); h != nil {
 		h.checking = true
 	}
@@ -177,7 +178,7 @@ func (all *attempts) NoteArrived(of mapreduce.Held) {
 // NoteReported notes that an attempt has ended on the worker, so that its slot is
 // free. It returns whether the session holds the attempt, and whether this is the first
 // report of it.
-func (all *attempts) NoteReported(of mapreduce.Held) (held, first bool) {
+func (all *attempts) NoteReported(of protocol.Held) (held, first bool) {
 	h := all.Attempt(of)
 	if h == nil {
 		return false, false
@@ -195,7 +196,7 @@ func (all *attempts) NoteReported(of mapreduce.Held) (held, first bool) {
 
 // Forget removes an attempt whose verdict is known, and returns it; nil if session does not
 // hold it.
-func (all *attempts) Forget(of mapreduce.Held) *Attempt {
+func (all *attempts) Forget(of protocol.Held) *Attempt {
 	h := all.Attempt(of)
 	if h == nil {
 		return nil
@@ -221,8 +222,8 @@ func (all *attempts) Drop(job mapreduce.JobID) (dropped []*Attempt) {
 }
 
 // Running returns the attempts that run, and have not ended.
-func (all *attempts) Running() map[mapreduce.Held]bool {
-	running := make(map[mapreduce.Held]bool)
+func (all *attempts) Running() map[protocol.Held]bool {
+	running := make(map[protocol.Held]bool)
 	for _, h := range all.held {
 		if h.running && !h.HasEnded() {
 			running[h.Held] = true
@@ -257,7 +258,7 @@ func (all *attempts) takeUp(session mapreduce.SessionID, kept []queue.Held, befo
 		all.busy++
 		all.heard++
 
-		at := mapreduce.Held{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt}
+		at := protocol.Held{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt}
 		a := &Attempt{
 			Held: at, Claim: c, Reserved: h.Reserved, Granted: h.Node == node, running: h.Running, suspect: h.Attempt > 1,
 		}
@@ -272,7 +273,7 @@ func (all *attempts) takeUp(session mapreduce.SessionID, kept []queue.Held, befo
 
 // begin notes which units have begun, and returns those of them that are suspected of having
 // brought a worker down before.
-func (all *attempts) begin(started []mapreduce.Held) (suspects []mapreduce.Held) {
+func (all *attempts) begin(started []protocol.Held) (suspects []protocol.Held) {
 	for _, of := range started {
 		h := all.Attempt(of)
 		if h == nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 )
 
@@ -38,9 +39,9 @@ func (n *saidNotes) hear(feed, number int64, now time.Time) bool {
 // HearNotes returns which notes of a worker are for those who watch jobs: they are of
 // attempts that session was given and has not lost, new, and no more than an attempt may say.
 // Feed returns the number of a job's feed, or 0 if nobody watches the job.
-func (all *attempts) HearNotes(said []mapreduce.Progress, feed func(mapreduce.JobID) int64, now time.Time) (heard []mapreduce.Progress) {
+func (all *attempts) HearNotes(said []protocol.Progress, feed func(mapreduce.JobID) int64, now time.Time) (heard []protocol.Progress) {
 	for _, p := range said {
-		held := all.Attempt(mapreduce.Held{Job: p.Job, Unit: p.Unit, Attempt: p.Attempt})
+		held := all.Attempt(protocol.Held{Job: p.Job, Unit: p.Unit, Attempt: p.Attempt})
 		if p.Note == "" || p.Number == 0 || held == nil {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 )
 
 // A Session is a worker, as this node sees it.
@@ -36,7 +37,7 @@ type Session struct {
 // A Peer is the stream of a session. Its methods do not wait.
 type Peer interface {
 	// Send queues a message for the worker, behind those that wait.
-	Send(m *mapreduce.ToWorker)
+	Send(m *protocol.ToWorker)
 	// Lags reports whether the worker has to read what it was sent before it is sent more.
 	Lags() bool
 	// Stop ends the stream.
@@ -45,7 +46,7 @@ type Peer interface {
 
 // NewSession returns a session that a worker has begun, or goes on with, as of an
 // epoch. tenant is the only one whose units it may be given; empty stands for all. It is in no table yet.
-func NewSession(hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64, draining bool, p Peer) *Session {
+func NewSession(hello *protocol.Hello, tenant mapreduce.TenantID, epoch int64, draining bool, p Peer) *Session {
 	return &Session{
 		ID: hello.Session, Epoch: epoch, Slots: hello.Slots, prefetch: hello.Prefetch, offer: hello.Offer, Tenant: tenant, Peer: p,
 		version: hello.Version, embedded: hello.Embedded,
@@ -141,7 +142,7 @@ func (session *Session) CountWaiting(job mapreduce.JobID) int64 {
 // NoteStarted notes which units have begun. It returns those of them that are suspected of
 // having brought a worker down before, and whether session may be given more units than
 // before.
-func (session *Session) NoteStarted(started []mapreduce.Held) (suspects []mapreduce.Held, more bool) {
+func (session *Session) NoteStarted(started []protocol.Held) (suspects []protocol.Held, more bool) {
 	capped, heard := session.trusted() < session.Slots+session.prefetch, session.heard
 	suspects = session.begin(started)
 	return suspects, capped && session.heard > heard

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 )
@@ -60,7 +61,7 @@ func (t *Table) AwaySince(ref nodes.SessionRef) *Session {
 
 // Expect notes that a session is being bound here, which may hold what its worker names. Until it is let
 // go that may run.
-func (t *Table) Expect(session *Session, named []mapreduce.Held) {
+func (t *Table) Expect(session *Session, named []protocol.Held) {
 	kept := make([]queue.Held, len(named))
 	for i, h := range named {
 		kept[i].Held = h
@@ -252,7 +253,7 @@ func (t *Table) CloseBreaker(model string) {
 }
 
 // Tell sends a message to the workers that have a provider, but for one.
-func (t *Table) Tell(provider string, m *mapreduce.ToWorker, but *Session) {
+func (t *Table) Tell(provider string, m *protocol.ToWorker, but *Session) {
 	for _, session := range t.bound {
 		if session != but && session.HasProvider(provider) {
 			session.Peer.Send(m)
@@ -265,7 +266,7 @@ func (t *Table) ForgetJob(id mapreduce.JobID) {
 	for _, session := range t.bound {
 		if _, known := session.knows[id]; known {
 			delete(session.knows, id)
-			session.Peer.Send(&mapreduce.ToWorker{Forget: []mapreduce.JobID{id}})
+			session.Peer.Send(&protocol.ToWorker{Forget: []mapreduce.JobID{id}})
 		}
 	}
 }

@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // A quietPeer is a worker that reads all that it is told.
 type quietPeer struct{}
 
-func (quietPeer) Send(*mapreduce.ToWorker) {}
-func (quietPeer) Lags() bool               { return false }
-func (quietPeer) Stop(error)               {}
+func (quietPeer) Send(*protocol.ToWorker) {}
+func (quietPeer) Lags() bool              { return false }
+func (quietPeer) Stop(error)              {}
 
 func streamOf(id mapreduce.SessionID, epoch int64, slots int, providers ...string) *Session {
-	return NewSession(&mapreduce.Hello{Session: id, Slots: slots, Offer: mapreduce.Offer{Providers: providers}}, "", epoch, false, quietPeer{})
+	return NewSession(&protocol.Hello{Session: id, Slots: slots, Offer: mapreduce.Offer{Providers: providers}}, "", epoch, false, quietPeer{})
 }
 
 // Of the streams of one session the latest counts, here or away, and what an earlier one
@@ -106,7 +107,7 @@ func TestRotatedSessionsAreAllThere(t *testing.T) {
 func TestExpectedSessionsHoldWhatTheirWorkersName(t *testing.T) {
 	w := NewTable()
 	session := streamOf("w", 3, 2, "p")
-	w.Expect(session, []mapreduce.Held{{Job: "j", Unit: "a"}, {Job: "j", Unit: "b"}, {Job: "j", Unit: "c"}, {Job: "j", Unit: "c"}})
+	w.Expect(session, []protocol.Held{{Job: "j", Unit: "a"}, {Job: "j", Unit: "b"}, {Job: "j", Unit: "c"}, {Job: "j", Unit: "c"}})
 
 	j := Wants{Job: "j", Needs: mapreduce.Requirements{Provider: "p"}}
 	if free, slots, all := w.Reachable(&j, time.Unix(1000, 0)); free != 0 || slots != 2 || all != 2 {

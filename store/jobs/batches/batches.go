@@ -13,7 +13,7 @@
 //  3. One worker sees to a batch: the session that its record names. It is given to another only when
 //     that session is dead, by the same record that ends its claims. A report of any other session
 //     changes nothing.
-//  4. Every line ends in exactly one of the outcomes of mapreduce.LineOutcome, and a batch is gone only
+//  4. Every line ends in exactly one of the outcomes of protocol.LineOutcome, and a batch is gone only
 //     when all of its lines have.
 //  5. What a line may cost at most stays reserved from the end of the attempt that put it until it is
 //     settled, in the grant of the node that had reserved it, whoever claims its unit meanwhile.
@@ -45,6 +45,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -68,7 +69,7 @@ func New(db *records.DB) *Store {
 // PutLine stores a line of the unit whose attempt a session holds. The unit waits for it once it is
 // parked with its key. The same line may be put again, whatever has become of it. It returns
 // errs.Precondition if the session does not hold the attempt, or another line of the unit is open.
-func (st *Store) PutLine(ctx context.Context, h mapreduce.Held, session mapreduce.SessionID, line *mapreduce.Line) error {
+func (st *Store) PutLine(ctx context.Context, h protocol.Held, session mapreduce.SessionID, line *protocol.Line) error {
 	sum := sha256.Sum256(line.Request)
 	return st.db.Update(ctx, failpoint.Ask, func(tx store.Tx) error {
 		u, err := st.Units.Read(ctx, tx, h.Job, h.Unit)
@@ -108,11 +109,11 @@ func (st *Store) PutLine(ctx context.Context, h mapreduce.Held, session mapreduc
 }
 
 // Reply returns what became of the line of a unit that has a key, encoded. These things might happen:
-//  1. nil: a mapreduce.LineReply as JSON;
+//  1. nil: a protocol.LineReply as JSON;
 //  2. errs.Unavailable: a batch is to answer it;
 //  3. errs.NotFound: the unit waits for no such line;
 //  4. errs.DataLoss: what is stored is not that which was.
-func (st *Store) Reply(ctx context.Context, h mapreduce.Held, key []byte) (data []byte, err error) {
+func (st *Store) Reply(ctx context.Context, h protocol.Held, key []byte) (data []byte, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		u, err := st.Units.Read(ctx, tx.Snapshot(), h.Job, h.Unit)
 		switch {
@@ -178,7 +179,7 @@ type Standing struct {
 
 // A Held is a batch, and the living session that sees to it; empty if none does.
 type Held struct {
-	mapreduce.Batch
+	protocol.Batch
 	Session mapreduce.SessionID
 	Filling bool // lines may be added
 }
@@ -291,13 +292,13 @@ func (st *Store) readBatches(ctx context.Context, r store.Reader, id mapreduce.J
 // isFilling reports whether lines may be added to a batch. A version that fills no batches leaves the mark of it when
 // it gives one to a session; the vendor may have that since.
 func isFilling(b *storagev1.Batch) bool {
-	return b.Filling && b.Holder == "" && !b.Ending && mapreduce.BatchState(b.State) == mapreduce.BatchPlanned
+	return b.Filling && b.Holder == "" && !b.Ending && protocol.BatchState(b.State) == protocol.BatchPlanned
 }
 
 // describe returns a batch as others see it.
-func describe(id mapreduce.JobID, b *storagev1.Batch) mapreduce.Batch {
-	out := mapreduce.Batch{
-		Job: id, Number: b.Number, Mark: b.Mark, Provider: b.Provider, Model: b.Model, Lines: b.Lines, Tokens: b.Tokens, State: mapreduce.BatchState(b.State),
+func describe(id mapreduce.JobID, b *storagev1.Batch) protocol.Batch {
+	out := protocol.Batch{
+		Job: id, Number: b.Number, Mark: b.Mark, Provider: b.Provider, Model: b.Model, Lines: b.Lines, Tokens: b.Tokens, State: protocol.BatchState(b.State),
 		Vendor: b.Id, Answered: b.Answered, Done: b.Done, Tries: b.Tries, Trouble: b.Trouble, Ending: b.Ending,
 	}
 	if b.CreatedMicros > 0 {
@@ -326,7 +327,7 @@ func (st withdrawals) unlist(ctx context.Context, id mapreduce.JobID) error {
 // Lines visits the lines of a batch that have no outcome yet, in order. It returns errs.Precondition if the
 // session does not see to the batch: what they ask has the documents of the job. They are read in pages, as a
 // transaction ends before all of a large batch are.
-func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, visit func(mapreduce.BatchLine) error) error {
+func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, visit func(protocol.BatchLine) error) error {
 	rest := st.Keys.Batches(id).Lines(number)
 	for {
 		lines, more, err := st.readLines(ctx, id, number, session, rest)
@@ -343,7 +344,7 @@ func (st *Store) Lines(ctx context.Context, id mapreduce.JobID, number int64, se
 			if err != nil {
 				return err
 			}
-			if err := visit(mapreduce.BatchLine{Number: i, Request: json.RawMessage(request)}); err != nil {
+			if err := visit(protocol.BatchLine{Number: i, Request: json.RawMessage(request)}); err != nil {
 				return err
 			}
 		}
@@ -406,14 +407,14 @@ func (st *Store) request(ctx context.Context, id mapreduce.JobID, unit mapreduce
 
 // Of returns the batches that units of a job wait in, by unit; the zero Batch but for its provider of one
 // that is in none yet. Units that wait for no batch are left out.
-func (st *Store) Of(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) (map[mapreduce.UnitID]mapreduce.Batch, error) {
+func (st *Store) Of(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) (map[mapreduce.UnitID]protocol.Batch, error) {
 	of := st.Keys.Batches(id)
 	ks := make([][]byte, len(units))
 	for i, u := range units {
 		ks[i] = of.Asked(u)
 	}
 
-	found := make(map[mapreduce.UnitID]mapreduce.Batch)
+	found := make(map[mapreduce.UnitID]protocol.Batch)
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		clear(found)
 		r := tx.Snapshot()
@@ -425,7 +426,7 @@ func (st *Store) Of(ctx context.Context, id mapreduce.JobID, units []mapreduce.U
 		if err != nil {
 			return err
 		}
-		byNumber := make(map[int64]mapreduce.Batch, len(all))
+		byNumber := make(map[int64]protocol.Batch, len(all))
 		for _, b := range all {
 			byNumber[b.Number] = describe(id, b)
 		}

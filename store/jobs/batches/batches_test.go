@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -54,8 +55,8 @@ func key(u mapreduce.UnitID) []byte { return jobstest.KeyOf("line of " + string(
 func (w *waiter) put(u *records.Unit, s jobstest.Binding, key []byte) error {
 	request, err := json.Marshal("asked by " + string(u.ID))
 	w.Must(err)
-	held := mapreduce.Held{Job: w.id, Unit: u.ID, Attempt: int(u.Attempt)}
-	return w.j.Batches.PutLine(w.Ctx, held, s.ID, &mapreduce.Line{
+	held := protocol.Held{Job: w.id, Unit: u.ID, Attempt: int(u.Attempt)}
+	return w.j.Batches.PutLine(w.Ctx, held, s.ID, &protocol.Line{
 		Key: key, Provider: "scripted", Model: "m", Request: request, Size: 10, Tokens: 10,
 	})
 }
@@ -64,15 +65,15 @@ func (w *waiter) put(u *records.Unit, s jobstest.Binding, key []byte) error {
 func (w *waiter) park(u *records.Unit) {
 	w.Helper()
 	w.Must(w.put(u, w.s, key(u.ID)))
-	r := jobstest.Parked(w.id, u, mapreduce.LineHandle(key(u.ID)), 0)
+	r := jobstest.Parked(w.id, u, protocol.LineHandle(key(u.ID)), 0)
 	r.Parking.Line, r.Parking.Kept = key(u.ID), kept
-	if got := w.Report(w.j, r); got.Verdict != mapreduce.Accepted || got.State != mapreduce.Pending {
+	if got := w.Report(w.j, r); got.Verdict != protocol.Accepted || got.State != mapreduce.Pending {
 		w.Fatalf("parking %s came to %+v", u.ID, got)
 	}
 }
 
 // plan makes a batch of all lines that wait.
-func (w *waiter) plan() mapreduce.Batch {
+func (w *waiter) plan() protocol.Batch {
 	w.Helper()
 	w.mark++
 	res, err := w.j.Batches.Plan(w.Ctx, w.id, fmt.Sprintf("mark%016d", w.mark), true, nil)
@@ -85,14 +86,14 @@ func (w *waiter) plan() mapreduce.Batch {
 	return s.Batches[len(s.Batches)-1].Batch
 }
 
-func (w *waiter) take(b mapreduce.Batch, s jobstest.Binding) bool {
+func (w *waiter) take(b protocol.Batch, s jobstest.Binding) bool {
 	w.Helper()
 	_, taken, err := w.j.Batches.Take(w.Ctx, w.id, b.Number, s.ID, s.Epoch)
 	w.Must(err)
 	return taken
 }
 
-func (w *waiter) report(b mapreduce.Batch, s jobstest.Binding, r mapreduce.BatchReport) (*batches.Result, error) {
+func (w *waiter) report(b protocol.Batch, s jobstest.Binding, r protocol.BatchReport) (*batches.Result, error) {
 	r.Mark = b.Mark
 	res, err := w.j.Batches.Report(w.Ctx, w.id, b.Number, s.ID, batches.Account{}, &r)
 	if err == nil && len(res.Charges) > 0 && res.Tenant != shop {
@@ -102,20 +103,20 @@ func (w *waiter) report(b mapreduce.Batch, s jobstest.Binding, r mapreduce.Batch
 }
 
 // create takes a batch to where its vendor has it.
-func (w *waiter) create(b mapreduce.Batch) {
+func (w *waiter) create(b protocol.Batch) {
 	w.Helper()
 	if !w.take(b, w.s) {
 		w.Fatalf("the batch %d cannot be had", b.Number)
 	}
-	for _, r := range []mapreduce.BatchReport{{State: mapreduce.BatchCreating}, {State: mapreduce.BatchCreated, Vendor: "b_1"}} {
+	for _, r := range []protocol.BatchReport{{State: protocol.BatchCreating}, {State: protocol.BatchCreated, Vendor: "b_1"}} {
 		_, err := w.report(b, w.s, r)
 		w.Must(err)
 	}
 }
 
-func answered(n int64) mapreduce.LineReply {
-	return mapreduce.LineReply{
-		Number: n, Outcome: mapreduce.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Tokens: mapreduce.Tokens{In: 30, Out: 5}, CostMicros: 7, Unpriced: 2,
+func answered(n int64) protocol.LineReply {
+	return protocol.LineReply{
+		Number: n, Outcome: protocol.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Tokens: mapreduce.Tokens{In: 30, Out: 5}, CostMicros: 7, Unpriced: 2,
 	}
 }
 
@@ -133,16 +134,16 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 	if now.Reserved != 0 || now.Session != "" || !now.Parked {
 		t.Errorf("the unit that waits is %+v", now)
 	}
-	if _, err := w.j.Batches.Reply(w.Ctx, mapreduce.Held{Job: w.id, Unit: units[0].ID, Attempt: 1}, key(units[0].ID)); errs.KindOf(err) != errs.Unavailable {
+	if _, err := w.j.Batches.Reply(w.Ctx, protocol.Held{Job: w.id, Unit: units[0].ID, Attempt: 1}, key(units[0].ID)); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("what became of a line that is not answered: %v", err)
 	}
 
 	b := w.plan()
-	if b.Lines != 2 || b.State != mapreduce.BatchPlanned {
+	if b.Lines != 2 || b.State != protocol.BatchPlanned {
 		t.Fatalf("the batch is %+v", b)
 	}
-	var lines []mapreduce.BatchLine
-	visit := func(l mapreduce.BatchLine) error { lines = append(lines, l); return nil }
+	var lines []protocol.BatchLine
+	visit := func(l protocol.BatchLine) error { lines = append(lines, l); return nil }
 	if err := w.j.Batches.Lines(w.Ctx, w.id, b.Number, w.s.ID, visit); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("a session that does not see to the batch reads what it asks: %v", err)
 	}
@@ -155,7 +156,7 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 	w.Healthy()
 
 	for i := range 3 { // the answer to the first report may be lost
-		res, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}})
+		res, err := w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}})
 		w.Must(err)
 		if want := i == 0; (len(res.Woken) == 1) != want {
 			t.Errorf("report %d woke %v", i, res.Woken)
@@ -168,7 +169,7 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 	w.Healthy()
 
 	// The other line has no result: it is told so, and the batch is gone.
-	res, err := w.report(b, w.s, mapreduce.BatchReport{Over: true, Rest: mapreduce.LineExpired})
+	res, err := w.report(b, w.s, protocol.BatchReport{Over: true, Rest: protocol.LineExpired})
 	w.Must(err)
 	if len(res.Woken) != 1 {
 		t.Errorf("the end of the batch woke %v", res.Woken)
@@ -193,14 +194,14 @@ func TestLineIsAnsweredOnce(t *testing.T) {
 	if ids, err := w.j.Batches.Batching(w.Ctx); err != nil || len(ids) > 0 {
 		t.Errorf("jobs with batches: %v, %v", ids, err)
 	}
-	if _, err := w.report(b, w.s, mapreduce.BatchReport{Over: true}); errs.KindOf(err) != errs.Precondition {
+	if _, err := w.report(b, w.s, protocol.BatchReport{Over: true}); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("another report of it: %v", err)
 	}
 
 	again := w.Claim(w.j, w.id, w.s, 2)
-	for i, want := range []mapreduce.LineOutcome{mapreduce.LineSucceeded, mapreduce.LineExpired} {
-		var reply mapreduce.LineReply
-		data, err := w.j.Batches.Reply(w.Ctx, mapreduce.Held{Job: w.id, Unit: units[i].ID}, key(units[i].ID))
+	for i, want := range []protocol.LineOutcome{protocol.LineSucceeded, protocol.LineExpired} {
+		var reply protocol.LineReply
+		data, err := w.j.Batches.Reply(w.Ctx, protocol.Held{Job: w.id, Unit: units[i].ID}, key(units[i].ID))
 		w.Must(err)
 		w.Must(json.Unmarshal(data, &reply))
 		if reply.Outcome != want {
@@ -225,7 +226,7 @@ func TestUnmeasuredAnswerHasNoPrice(t *testing.T) {
 	w.park(w.Claim(w.j, w.id, w.s, 1)[0])
 	b := w.plan()
 	w.create(b)
-	_, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{{Outcome: mapreduce.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Unmeasured: true}}})
+	_, err := w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{{Outcome: protocol.LineSucceeded, Response: json.RawMessage(`{"n":1}`), Unmeasured: true}}})
 	w.Must(err)
 
 	sums, err := w.j.View.Costs(w.Ctx, &mapreduce.CostQuery{Models: []string{"scripted/m"}})
@@ -251,7 +252,7 @@ func TestWaitingKeepsReservation(t *testing.T) {
 	}
 
 	// Somebody wakes it before its time: the line stays paid for, and the attempt has a reservation of its own.
-	_, _, err := w.j.Queue.Wake(w.Ctx, w.id, u.ID, mapreduce.WakeCall{Handle: mapreduce.LineHandle(key(u.ID))})
+	_, _, err := w.j.Queue.Wake(w.Ctx, w.id, u.ID, protocol.WakeCall{Handle: protocol.LineHandle(key(u.ID))})
 	w.Must(err)
 	u = w.Claim(w.j, w.id, w.s, 1)[0]
 	if got := w.reserved(); got != kept+u.Reserved {
@@ -268,7 +269,7 @@ func TestWaitingKeepsReservation(t *testing.T) {
 
 	b := w.plan()
 	w.create(b)
-	_, err = w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}})
+	_, err = w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}})
 	w.Must(err)
 	if got := w.reserved(); got != 0 {
 		t.Errorf("%d are reserved when it was answered", got)
@@ -284,18 +285,18 @@ func TestGivenUpBatchIsMadeAgain(t *testing.T) {
 	}
 	b := w.plan()
 	w.create(b)
-	again := mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "too much waits"}
+	again := protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "too much waits"}
 	_, err := w.report(b, w.s, again)
 	w.Must(err)
 	s, err := w.j.Batches.Look(w.Ctx, w.id)
 	w.Must(err)
-	if got := s.Batches[0]; got.State != mapreduce.BatchPlanned || got.Vendor != "" || got.Tries != 1 || got.Trouble != again.Trouble {
+	if got := s.Batches[0]; got.State != protocol.BatchPlanned || got.Vendor != "" || got.Tries != 1 || got.Trouble != again.Trouble {
 		t.Errorf("the batch is %+v", got)
 	}
 	w.Healthy()
 
 	w.create(b)
-	_, err = w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}})
+	_, err = w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}})
 	w.Must(err)
 	if _, err = w.report(b, w.s, again); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("a batch of which a line was answered is to be made again: %v", err)
@@ -311,12 +312,12 @@ func TestTroubleOfABatchIsKept(t *testing.T) {
 	}
 	b := w.plan()
 	w.create(b)
-	for _, r := range []mapreduce.BatchReport{{Trouble: "it is overdue"}, {Done: 1}} {
+	for _, r := range []protocol.BatchReport{{Trouble: "it is overdue"}, {Done: 1}} {
 		_, err := w.report(b, w.s, r)
 		w.Must(err)
 		s, err := w.j.Batches.Look(w.Ctx, w.id)
 		w.Must(err)
-		if got := s.Batches[0]; got.State != mapreduce.BatchCreated || got.Trouble != "it is overdue" || !strings.HasSuffix(got.WaitNote(), " done): it is overdue") {
+		if got := s.Batches[0]; got.State != protocol.BatchCreated || got.Trouble != "it is overdue" || !strings.HasSuffix(got.WaitNote(), " done): it is overdue") {
 			t.Errorf("the batch is %+v, and units say %q", got, got.WaitNote())
 		}
 	}
@@ -336,7 +337,7 @@ func TestEndedUnitWaitsForNoBatch(t *testing.T) {
 			w := newWaiter(t, 2)
 			u := w.Claim(w.j, w.id, w.s, 1)[0]
 			w.park(u)
-			_, _, err := w.j.Queue.Wake(w.Ctx, w.id, u.ID, mapreduce.WakeCall{Handle: mapreduce.LineHandle(key(u.ID))})
+			_, _, err := w.j.Queue.Wake(w.Ctx, w.id, u.ID, protocol.WakeCall{Handle: protocol.LineHandle(key(u.ID))})
 			w.Must(err)
 			for _, again := range w.Claim(w.j, w.id, w.s, 2) {
 				if again.ID == u.ID {
@@ -365,7 +366,7 @@ func TestOneSessionSeesToABatch(t *testing.T) {
 	if !w.take(b, w.s) || w.take(b, other) || !w.take(b, w.s) {
 		t.Error("two living sessions see to a batch, or none")
 	}
-	if _, err := w.report(b, other, mapreduce.BatchReport{State: mapreduce.BatchCreating}); errs.KindOf(err) != errs.Precondition {
+	if _, err := w.report(b, other, protocol.BatchReport{State: protocol.BatchCreating}); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("a report of a session that does not see to it: %v", err)
 	}
 	w.create(b)
@@ -385,14 +386,14 @@ func TestOneSessionSeesToABatch(t *testing.T) {
 	if !w.take(b, other) {
 		t.Fatal("nobody sees to the batch of a dead session")
 	}
-	if _, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}}); errs.KindOf(err) != errs.Precondition {
+	if _, err := w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}}); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("a report of the dead session: %v", err)
 	}
-	_, err := w.report(b, other, mapreduce.BatchReport{State: mapreduce.BatchCreated, Vendor: "b_2"})
+	_, err := w.report(b, other, protocol.BatchReport{State: protocol.BatchCreated, Vendor: "b_2"})
 	if errs.KindOf(err) != errs.Invalid {
 		t.Errorf("the batch got another id: %v", err)
 	}
-	_, err = w.report(b, other, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}, Over: true})
+	_, err = w.report(b, other, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}, Over: true})
 	w.Must(err)
 	w.Healthy()
 }
@@ -420,7 +421,7 @@ func TestCancelKeepsWhatIsPaidFor(t *testing.T) {
 		t.Errorf("deleting the job while its batch is open: %v", err)
 	}
 
-	_, err = w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}, Over: true})
+	_, err = w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}, Over: true})
 	w.Must(err)
 	if job := w.Job(w.id); job.TotalTokens.In != 32 || job.CostMicros != 7 {
 		t.Errorf("the job has spent %+v and %d", job.TotalTokens, job.CostMicros)
@@ -449,10 +450,10 @@ func TestStepsMayRunTwice(t *testing.T) {
 	b := w.plan()
 	w.create(b)
 	for i := range int64(4) {
-		_, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(i)}})
+		_, err := w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(i)}})
 		w.Must(err)
 	}
-	_, err := w.report(b, w.s, mapreduce.BatchReport{Over: true})
+	_, err := w.report(b, w.s, protocol.BatchReport{Over: true})
 	w.Must(err)
 	if job := w.Job(w.id); job.TotalTokens.In != 5+4*30 || job.CostMicros != 4*7 {
 		t.Errorf("the job has spent %+v and %d", job.TotalTokens, job.CostMicros)
@@ -462,13 +463,13 @@ func TestStepsMayRunTwice(t *testing.T) {
 
 // The check of a store finds units that wait for nothing, and batches whose lines are gone.
 func TestCheckFindsStrayLines(t *testing.T) {
-	for name, damage := range map[string]func(w *waiter, b mapreduce.Batch, tx store.Tx){
-		"a unit waits for no batch": func(w *waiter, b mapreduce.Batch, tx store.Tx) { tx.Clear(keys.New().Batches(w.id).Line(b.Number, 0)) },
-		"a unit that does not wait": func(w *waiter, _ mapreduce.Batch, tx store.Tx) {
+	for name, damage := range map[string]func(w *waiter, b protocol.Batch, tx store.Tx){
+		"a unit waits for no batch": func(w *waiter, b protocol.Batch, tx store.Tx) { tx.Clear(keys.New().Batches(w.id).Line(b.Number, 0)) },
+		"a unit that does not wait": func(w *waiter, _ protocol.Batch, tx store.Tx) {
 			tx.Set(keys.New().Batches(w.id).Batchable("doc-00001"), nil)
 		},
-		"a batch that is no record": func(w *waiter, b mapreduce.Batch, tx store.Tx) { tx.Set(keys.New().Batches(w.id).Batch(b.Number), nil) },
-		"a line of a unit that ends": func(w *waiter, b mapreduce.Batch, tx store.Tx) {
+		"a batch that is no record": func(w *waiter, b protocol.Batch, tx store.Tx) { tx.Set(keys.New().Batches(w.id).Batch(b.Number), nil) },
+		"a line of a unit that ends": func(w *waiter, b protocol.Batch, tx store.Tx) {
 			tx.Set(keys.New().Batches(w.id).Line(b.Number, 7), []byte("doc-00001"))
 		},
 	} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/batches"
@@ -67,7 +67,7 @@ func TestLargeBatchIsFilledInParts(t *testing.T) {
 
 	w.create(s.Batches[0].Batch)
 	seen := make(map[int64]bool)
-	w.Must(w.j.Batches.Lines(w.Ctx, w.id, 1, w.s.ID, func(l mapreduce.BatchLine) error { seen[l.Number] = true; return nil }))
+	w.Must(w.j.Batches.Lines(w.Ctx, w.id, 1, w.s.ID, func(l protocol.BatchLine) error { seen[l.Number] = true; return nil }))
 	if len(seen) != units {
 		t.Errorf("the batch has %d lines, want %d", len(seen), units)
 	}
@@ -75,7 +75,7 @@ func TestLargeBatchIsFilledInParts(t *testing.T) {
 	// No transaction reads all of them: a session that loses the batch meanwhile has no more than those of one.
 	clear(seen)
 	other := w.Session(w.j)
-	err = w.j.Batches.Lines(w.Ctx, w.id, 1, w.s.ID, func(l mapreduce.BatchLine) error {
+	err = w.j.Batches.Lines(w.Ctx, w.id, 1, w.s.ID, func(l protocol.BatchLine) error {
 		if len(seen) == 0 {
 			w.Expire(w.j, w.s)
 			w.take(s.Batches[0].Batch, other)
@@ -92,7 +92,7 @@ func TestLargeBatchIsFilledInParts(t *testing.T) {
 // is added to it any more, as its vendor may have it, and another session may have it when that one is dead.
 func TestNothingIsAddedToABatchOfAnEarlierVersion(t *testing.T) {
 	const units = 1100
-	for _, state := range []mapreduce.BatchState{mapreduce.BatchPlanned, mapreduce.BatchCreated} {
+	for _, state := range []protocol.BatchState{protocol.BatchPlanned, protocol.BatchCreated} {
 		w := newWaiter(t, units)
 		w.parkAll(units)
 		_, err := w.j.Batches.Plan(w.Ctx, w.id, "mark000000000000001", false, nil)
@@ -104,7 +104,7 @@ func TestNothingIsAddedToABatchOfAnEarlierVersion(t *testing.T) {
 			t.Fatalf("the batch is %v", b)
 		}
 		b.Holder, b.State = string(w.s.ID), uint32(state)
-		if state == mapreduce.BatchCreated {
+		if state == protocol.BatchCreated {
 			b.Id = "b_1"
 		}
 		w.Write(func(tx store.Tx) { tx.Set(key, records.Encode(b)) })
@@ -131,7 +131,7 @@ func TestFillingBatchOfCancelledJob(t *testing.T) {
 	if !w.take(b.Batch, w.s) || w.look().Batches[0].Filling {
 		t.Fatal("the batch cannot be had, or takes more lines")
 	}
-	_, err = w.report(b.Batch, w.s, mapreduce.BatchReport{Over: true, Rest: mapreduce.LineCancelled})
+	_, err = w.report(b.Batch, w.s, protocol.BatchReport{Over: true, Rest: protocol.LineCancelled})
 	w.Must(err)
 	if s := w.look(); len(s.Batches) > 0 {
 		t.Errorf("what is left: %+v", s)
@@ -144,12 +144,12 @@ func TestLinesGoInAnotherBatch(t *testing.T) {
 	w.parkAll(3)
 	b := w.plan()
 	w.take(b, w.s)
-	res, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{{Number: 1, Outcome: mapreduce.LineErrored, Error: "it cannot be read"}}})
+	res, err := w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{{Number: 1, Outcome: protocol.LineErrored, Error: "it cannot be read"}}})
 	w.Must(err)
 	if len(res.Woken) != 1 {
 		t.Errorf("%d units were woken, want 1", len(res.Woken))
 	}
-	_, err = w.report(b, w.s, mapreduce.BatchReport{Over: true, Rest: mapreduce.LineAgain})
+	_, err = w.report(b, w.s, protocol.BatchReport{Over: true, Rest: protocol.LineAgain})
 	w.Must(err)
 	w.Healthy()
 	if s := w.look(); s.Waiting != 2 || len(s.Batches) != 0 {
@@ -161,7 +161,7 @@ func TestLinesGoInAnotherBatch(t *testing.T) {
 		t.Errorf("the next batch is %+v", next)
 	}
 	w.create(next)
-	if _, err := w.report(next, w.s, mapreduce.BatchReport{Over: true, Rest: mapreduce.LineAgain}); errs.KindOf(err) != errs.Invalid {
+	if _, err := w.report(next, w.s, protocol.BatchReport{Over: true, Rest: protocol.LineAgain}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("lines that the vendor may have go in another batch: %v", err)
 	}
 	w.Healthy()
@@ -189,19 +189,19 @@ func TestRemovedJobLeavesItsBatch(t *testing.T) {
 		t.Fatalf("the batch cannot be had: %t, %v", taken, err)
 	}
 	w.s = next
-	if _, err := w.report(b, next, mapreduce.BatchReport{Done: 1}); err != nil {
+	if _, err := w.report(b, next, protocol.BatchReport{Done: 1}); err != nil {
 		t.Error(err)
 	}
 	for range 2 { // the answer to the first may be lost
-		_, err = w.report(b, next, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}})
+		_, err = w.report(b, next, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}})
 		w.Must(err)
 	}
-	_, err = w.report(b, next, mapreduce.BatchReport{Over: true, Rest: mapreduce.LineCancelled})
+	_, err = w.report(b, next, protocol.BatchReport{Over: true, Rest: protocol.LineCancelled})
 	w.Must(err)
 	if all, err = w.j.Batches.Orphans(w.Ctx); err != nil || len(all) > 0 {
 		t.Errorf("batches without a job: %+v, %v", all, err)
 	}
-	if _, err := w.report(b, next, mapreduce.BatchReport{Over: true}); errs.KindOf(err) != errs.NotFound {
+	if _, err := w.report(b, next, protocol.BatchReport{Over: true}); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("another report of it: %v", err)
 	}
 	for _, kv := range w.All() {

@@ -61,7 +61,7 @@ type Orphan struct {
 	Held
 	Tenant mapreduce.TenantID
 	Own    bool              // its provider was that of its job
-	Vars   map[string]string // of the job: see mapreduce.BatchVars
+	Vars   map[string]string // of the job: see protocol.BatchVars
 }
 
 // Orphans returns the batches whose job is gone, with the living sessions that see to them.

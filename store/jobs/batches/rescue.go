@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -79,7 +80,7 @@ func (st *Store) answerWaiting(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	if most <= 0 {
 		return 0, nil
 	}
-	pairs, _, err := tx.GetRange(ctx, st.Keys.Batches(id).AllBatchable(), store.RangeOptions{Limit: int(min(most, mapreduce.MaxReplies))})
+	pairs, _, err := tx.GetRange(ctx, st.Keys.Batches(id).AllBatchable(), store.RangeOptions{Limit: int(min(most, protocol.MaxReplies))})
 	if err != nil || len(pairs) == 0 {
 		return 0, err
 	}
@@ -91,7 +92,7 @@ func (st *Store) answerWaiting(ctx context.Context, tx store.Tx, id mapreduce.Jo
 			return 0, err
 		}
 		tx.Clear(kv.Key)
-		reply := mapreduce.LineReply{Outcome: mapreduce.LineExpired, Error: "it was in no batch when too little time was left until the deadline"}
+		reply := protocol.LineReply{Outcome: protocol.LineExpired, Error: "it was in no batch when too little time was left until the deadline"}
 		if err := st.answer(ctx, changes, unit, "", &reply, out); err != nil {
 			return 0, err
 		}

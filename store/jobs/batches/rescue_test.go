@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -26,10 +26,10 @@ func (w *waiter) rescue(most int64) (woken int) {
 }
 
 // outcome is what became of the line of a unit.
-func (w *waiter) outcome(u *records.Unit) mapreduce.LineOutcome {
+func (w *waiter) outcome(u *records.Unit) protocol.LineOutcome {
 	w.Helper()
-	var reply mapreduce.LineReply
-	data, err := w.j.Batches.Reply(w.Ctx, mapreduce.Held{Job: w.id, Unit: u.ID, Attempt: int(u.Attempt)}, key(u.ID))
+	var reply protocol.LineReply
+	data, err := w.j.Batches.Reply(w.Ctx, protocol.Held{Job: w.id, Unit: u.ID, Attempt: int(u.Attempt)}, key(u.ID))
 	w.Must(err)
 	w.Must(json.Unmarshal(data, &reply))
 	return reply.Outcome
@@ -76,9 +76,9 @@ func TestRescueEndsWaiting(t *testing.T) {
 	}
 
 	// What the vendor had done is kept, and the rest is asked in real time.
-	_, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(1)}})
+	_, err := w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(1)}})
 	w.Must(err)
-	res, err := w.report(b, w.s, mapreduce.BatchReport{Over: true, Rest: mapreduce.LineCancelled})
+	res, err := w.report(b, w.s, protocol.BatchReport{Over: true, Rest: protocol.LineCancelled})
 	w.Must(err)
 	if len(res.Woken) != 2 || w.reserved() != 0 {
 		t.Errorf("the end of the batch woke %d units, and %d are reserved", len(res.Woken), w.reserved())
@@ -87,11 +87,11 @@ func TestRescueEndsWaiting(t *testing.T) {
 	if took, err := w.j.Batches.Turnarounds(w.Ctx, "scripted/m"); err != nil || len(took) > 0 {
 		t.Errorf("a batch that was ended took %v (%v)", took, err)
 	}
-	outcomes := make(map[mapreduce.LineOutcome]int)
+	outcomes := make(map[protocol.LineOutcome]int)
 	for _, u := range w.Claim(w.j, w.id, w.s, 5) {
 		outcomes[w.outcome(u)]++
 	}
-	want := map[mapreduce.LineOutcome]int{mapreduce.LineExpired: 2, mapreduce.LineSucceeded: 1, mapreduce.LineCancelled: 2}
+	want := map[protocol.LineOutcome]int{protocol.LineExpired: 2, protocol.LineSucceeded: 1, protocol.LineCancelled: 2}
 	if diff := cmp.Diff(want, outcomes); diff != "" {
 		t.Errorf("what became of lines (-want +got):\n%s", diff)
 	}
@@ -124,7 +124,7 @@ func TestRescueEndsTheLastBatchFirst(t *testing.T) {
 // A batch that has to end is told so at once, however many lines are yet to be answered that are in none: its vendor takes
 // minutes for it.
 func TestRescueEndsBatchesAtOnce(t *testing.T) {
-	const lines = mapreduce.MaxReplies + 6
+	const lines = protocol.MaxReplies + 6
 	w := newWaiter(t, lines)
 	for _, u := range w.Claim(w.j, w.id, w.s, 3) {
 		w.park(u)
@@ -140,7 +140,7 @@ func TestRescueEndsBatchesAtOnce(t *testing.T) {
 
 	res, err := w.j.Batches.Rescue(w.Ctx, w.id, 0)
 	w.Must(err)
-	if got := w.look(); !res.Changed || len(res.Woken) != mapreduce.MaxReplies || !got.Batches[0].Ending || got.Open != 3 {
+	if got := w.look(); !res.Changed || len(res.Woken) != protocol.MaxReplies || !got.Batches[0].Ending || got.Open != 3 {
 		t.Errorf("one step woke %d units, and then it was %+v", len(res.Woken), got)
 	}
 	if woken := w.rescue(0); woken != 3 {
@@ -173,7 +173,7 @@ func TestTurnarounds(t *testing.T) {
 		if i == len(units)-1 {
 			w.rescue(0)
 		}
-		_, err := w.report(b, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}, Over: true})
+		_, err := w.report(b, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}, Over: true})
 		w.Must(err)
 
 		took, err := w.j.Batches.Turnarounds(w.Ctx, "scripted/m")

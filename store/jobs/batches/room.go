@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -16,7 +17,7 @@ import (
 // An Account is whose batches share the limits of a vendor. One without a name has no limits.
 type Account struct {
 	Name string
-	Most mapreduce.BatchRoom // that its vendor gives a model
+	Most protocol.BatchRoom // that its vendor gives a model
 }
 
 // A Use is what the batches of an account take of its limits: those that their vendor may have.
@@ -27,7 +28,7 @@ type Use struct {
 
 // Lack says which limit of an account a batch would pass, so that it waits; "" if none. A batch larger than all the
 // room there is goes when there is no other: its vendor says what it thinks of that.
-func (u *Use) Lack(b mapreduce.Batch, most mapreduce.BatchRoom) string {
+func (u *Use) Lack(b protocol.Batch, most protocol.BatchRoom) string {
 	switch {
 	case most.Lines > 0 && u.lines > 0 && u.lines+b.Lines > most.Lines:
 		return fmt.Sprintf("there is room for %d calls in batches at a time", most.Lines)
@@ -42,7 +43,7 @@ func (u *Use) Lack(b mapreduce.Batch, most mapreduce.BatchRoom) string {
 }
 
 // Add counts a batch that is about to be made.
-func (u *Use) Add(b mapreduce.Batch) {
+func (u *Use) Add(b protocol.Batch) {
 	u.lines, u.batches, u.creates = u.lines+b.Lines, u.batches+1, u.creates+1
 	u.tokens[b.Model] += b.Tokens
 }
@@ -204,5 +205,5 @@ func (st *Store) isTaken(ctx context.Context, r store.Reader, room []byte) (bool
 			b = orphan.Batch
 		}
 	}
-	return found && b.GetAccount() == account && mapreduce.BatchState(b.GetState()) != mapreduce.BatchPlanned, err
+	return found && b.GetAccount() == account && protocol.BatchState(b.GetState()) != protocol.BatchPlanned, err
 }

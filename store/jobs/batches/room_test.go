@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/batches"
@@ -13,12 +13,12 @@ import (
 )
 
 // begin has a batch begun to be created by an account with so much room.
-func (w *waiter) begin(b mapreduce.Batch, most mapreduce.BatchRoom) error {
+func (w *waiter) begin(b protocol.Batch, most protocol.BatchRoom) error {
 	w.Helper()
 	if !w.take(b, w.s) {
 		w.Fatalf("the batch %d cannot be had", b.Number)
 	}
-	_, err := w.j.Batches.Report(w.Ctx, w.id, b.Number, w.s.ID, batches.Account{Name: "vendor", Most: most}, &mapreduce.BatchReport{Mark: b.Mark, State: mapreduce.BatchCreating})
+	_, err := w.j.Batches.Report(w.Ctx, w.id, b.Number, w.s.ID, batches.Account{Name: "vendor", Most: most}, &protocol.BatchReport{Mark: b.Mark, State: protocol.BatchCreating})
 	return err
 }
 
@@ -26,17 +26,17 @@ func (w *waiter) begin(b mapreduce.Batch, most mapreduce.BatchRoom) error {
 // or was not made, gives its room back.
 func TestBatchesKeepToTheRoom(t *testing.T) {
 	for name, c := range map[string]struct {
-		most  mapreduce.BatchRoom
+		most  protocol.BatchRoom
 		lacks string // of the second batch; the first always goes
 	}{
-		"none that is known": {mapreduce.BatchRoom{}, ""},
-		"calls":              {mapreduce.BatchRoom{Lines: 3}, "room for 3 calls"},
-		"calls for both":     {mapreduce.BatchRoom{Lines: 4}, ""},
-		"tokens":             {mapreduce.BatchRoom{Tokens: 39}, "room for 39 tokens of m"},
-		"tokens for both":    {mapreduce.BatchRoom{Tokens: 40}, ""},
-		"batches":            {mapreduce.BatchRoom{Batches: 1}, "room for 1 batches"},
-		"creations":          {mapreduce.BatchRoom{Creates: 1}, "1 batches may be made"},
-		"too little for any": {mapreduce.BatchRoom{Lines: 1, Tokens: 1}, "room for 1 calls"},
+		"none that is known": {protocol.BatchRoom{}, ""},
+		"calls":              {protocol.BatchRoom{Lines: 3}, "room for 3 calls"},
+		"calls for both":     {protocol.BatchRoom{Lines: 4}, ""},
+		"tokens":             {protocol.BatchRoom{Tokens: 39}, "room for 39 tokens of m"},
+		"tokens for both":    {protocol.BatchRoom{Tokens: 40}, ""},
+		"batches":            {protocol.BatchRoom{Batches: 1}, "room for 1 batches"},
+		"creations":          {protocol.BatchRoom{Creates: 1}, "1 batches may be made"},
+		"too little for any": {protocol.BatchRoom{Lines: 1, Tokens: 1}, "room for 1 calls"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWaiter(t, 4)
@@ -67,9 +67,9 @@ func TestBatchesKeepToTheRoom(t *testing.T) {
 			w.Healthy()
 
 			// It says why it waits, and goes once the first one was not made after all.
-			_, err = w.report(other, w.s, mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "there is no room"})
+			_, err = w.report(other, w.s, protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "there is no room"})
 			w.Must(err)
-			_, err = w.report(one, w.s, mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "refused"})
+			_, err = w.report(one, w.s, protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "refused"})
 			w.Must(err)
 			if all, err := w.j.Batches.Now(w.Ctx, w.id); err != nil || all[1].Trouble != "there is no room" || all[1].Tries != 0 {
 				t.Errorf("the batch that waits is %+v: %v", all[1], err)
@@ -83,13 +83,13 @@ func TestBatchesKeepToTheRoom(t *testing.T) {
 
 // A batch that is over leaves its room, and so does one whose job is gone.
 func TestRoomIsGivenBack(t *testing.T) {
-	most := mapreduce.BatchRoom{Batches: 1}
-	for name, end := range map[string]func(w *waiter, b mapreduce.Batch) error{
-		"over": func(w *waiter, b mapreduce.Batch) error {
-			_, err := w.report(b, w.s, mapreduce.BatchReport{Over: true})
+	most := protocol.BatchRoom{Batches: 1}
+	for name, end := range map[string]func(w *waiter, b protocol.Batch) error{
+		"over": func(w *waiter, b protocol.Batch) error {
+			_, err := w.report(b, w.s, protocol.BatchReport{Over: true})
 			return err
 		},
-		"without a job": func(w *waiter, b mapreduce.Batch) error {
+		"without a job": func(w *waiter, b protocol.Batch) error {
 			w.Must(w.j.Lifecycle.Cancel(w.Ctx, w.id))
 			w.Expire(w.j, w.s)
 			w.Must(w.j.Lifecycle.Delete(w.Ctx, w.id))
@@ -97,7 +97,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 			if _, taken, err := w.j.Batches.Take(w.Ctx, w.id, b.Number, s.ID, s.Epoch); err != nil || !taken {
 				w.Fatalf("the batch of a job that is gone cannot be had: %v", err)
 			}
-			_, err := w.report(b, s, mapreduce.BatchReport{Over: true})
+			_, err := w.report(b, s, protocol.BatchReport{Over: true})
 			return err
 		},
 	} {
@@ -124,7 +124,7 @@ func TestRoomThatWasLeft(t *testing.T) {
 	units := w.Claim(w.j, w.id, w.s, 3)
 	w.park(units[0])
 	made := w.plan()
-	w.Must(w.begin(made, mapreduce.BatchRoom{}))
+	w.Must(w.begin(made, protocol.BatchRoom{}))
 	w.park(units[1])
 	planned := w.plan()
 
@@ -140,7 +140,7 @@ func TestRoomThatWasLeft(t *testing.T) {
 			tx.Set(key, records.Encode(&storagev1.BatchRoom{Model: "m", Lines: 5, Tokens: 50}))
 		}
 	})
-	most := mapreduce.BatchRoom{Batches: 2}
+	most := protocol.BatchRoom{Batches: 2}
 	if use, err := w.j.Batches.UseOf(w.Ctx, "vendor"); err != nil || use.Lack(planned, most) == "" {
 		t.Fatalf("nothing is taken: %v", err)
 	}
@@ -159,7 +159,7 @@ func TestRoomThatWasLeft(t *testing.T) {
 			t.Errorf("%d rooms were given back, want %d: %v", freed, want, err)
 		}
 	}
-	if use, err := w.j.Batches.UseOf(w.Ctx, "vendor"); err != nil || use.Lack(planned, most) != "" || use.Lack(planned, mapreduce.BatchRoom{Batches: 1}) == "" {
+	if use, err := w.j.Batches.UseOf(w.Ctx, "vendor"); err != nil || use.Lack(planned, most) != "" || use.Lack(planned, protocol.BatchRoom{Batches: 1}) == "" {
 		t.Errorf("what is taken then: %+v, %v", use, err)
 	}
 	w.Healthy()

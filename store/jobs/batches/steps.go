@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -37,7 +38,7 @@ type Ended struct {
 // transaction; it is that of a batch that is begun by it. Lines that are too few for a batch of their
 // vendor are answered: they are asked in real time. room says what the account of a provider may have of a model: no
 // batch is larger than that. It may be nil.
-func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurry bool, room func(provider, model string) mapreduce.BatchRoom) (*Result, error) {
+func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurry bool, room func(provider, model string) protocol.BatchRoom) (*Result, error) {
 	var out *Result
 	err := st.db.Update(ctx, failpoint.Group, func(tx store.Tx) error {
 		out = new(Result)
@@ -76,7 +77,7 @@ func (st *Store) Plan(ctx context.Context, id mapreduce.JobID, mark string, hurr
 		if g.few {
 			return (plans{st}).answerFew(ctx, tx, id, ctl, g, out)
 		}
-		b := &storagev1.Batch{Number: number, Mark: mark, Provider: g.into.provider, Model: g.into.model, State: uint32(mapreduce.BatchPlanned)}
+		b := &storagev1.Batch{Number: number, Mark: mark, Provider: g.into.provider, Model: g.into.model, State: uint32(protocol.BatchPlanned)}
 		if i := slices.IndexFunc(before, func(b *storagev1.Batch) bool { return b.Number == g.into.number }); i >= 0 {
 			b = before[i]
 		}
@@ -131,7 +132,7 @@ func (st plans) readWaiting(ctx context.Context, tx store.Tx, id mapreduce.JobID
 }
 
 // bound has no batch be larger than the room of its account, unless its vendor makes none of so few lines.
-func bound(all []waiting, room func(provider, model string) mapreduce.BatchRoom) {
+func bound(all []waiting, room func(provider, model string) protocol.BatchRoom) {
 	for i := range all {
 		w := &all[i]
 		most := room(w.provider, w.model)
@@ -166,10 +167,10 @@ func (st plans) fill(tx store.Tx, id mapreduce.JobID, b *storagev1.Batch, g *gro
 func (st plans) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, g *group, out *Result) error {
 	changes := queue.NewChanges(st.Records, tx, id, ctl)
 
-	lines := g.lines[:min(len(g.lines), mapreduce.MaxReplies)]
+	lines := g.lines[:min(len(g.lines), protocol.MaxReplies)]
 	for _, w := range lines {
 		tx.Clear(st.Keys.Batches(id).Batchable(w.unit))
-		reply := mapreduce.LineReply{Outcome: mapreduce.LineErrored, Error: "there are too few calls for a batch of their vendor"}
+		reply := protocol.LineReply{Outcome: protocol.LineErrored, Error: "there are too few calls for a batch of their vendor"}
 		if err := st.answer(ctx, changes, w.unit, "", &reply, out); err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func (st plans) answerFew(ctx context.Context, tx store.Tx, id mapreduce.JobID, 
 }
 
 // answer settles what became of the line of a unit, which asked a model, "provider/model". One that is not open has been settled.
-func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapreduce.UnitID, model string, r *mapreduce.LineReply, out *Result) error {
+func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapreduce.UnitID, model string, r *protocol.LineReply, out *Result) error {
 	u, err := st.Units.Read(ctx, changes.Tx, changes.Job, unit)
 	if err != nil || u == nil || u.Line == nil || u.Line.Answered {
 		return err
@@ -205,7 +206,7 @@ func (st *Store) answer(ctx context.Context, changes *queue.Changes, unit mapred
 
 // Take gives a batch to a session of this orchestrator to see to, unless another one that lives does.
 // It reports whether the session has it, and the batch as it stands: no lines are added to it any more.
-func (st *Store) Take(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, epoch int64) (b mapreduce.Batch, taken bool, err error) {
+func (st *Store) Take(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, epoch int64) (b protocol.Batch, taken bool, err error) {
 	err = st.db.Update(ctx, failpoint.Take, func(tx store.Tx) error {
 		taken = false
 		place, err := st.find(ctx, tx, id, number)
@@ -250,7 +251,7 @@ func (st *Store) session(ctx context.Context, r store.Reader, id mapreduce.Sessi
 //  2. errs.Precondition: the session does not see to the batch, or it is not one of that mark;
 //  3. errs.Invalid: a batch cannot become that;
 //  4. errs.Exhausted, with the reason errs.NoBatchRoom: it is begun, and the account has no room for it.
-func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *mapreduce.BatchReport) (*Result, error) {
+func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *protocol.BatchReport) (*Result, error) {
 	all := &Result{}
 	for {
 		out, more, err := (reports{st}).report(ctx, id, number, session, account, r)
@@ -269,7 +270,7 @@ func (st *Store) Report(ctx context.Context, id mapreduce.JobID, number int64, s
 type reports struct{ *Store }
 
 // report is one transaction of Report. Of a batch that is over, some of the lines may be left.
-func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *mapreduce.BatchReport) (out *Result, more bool, err error) {
+func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, session mapreduce.SessionID, account Account, r *protocol.BatchReport) (out *Result, more bool, err error) {
 	now := st.NowMicros() // the same in each run
 	gone := false         // it was there, so what finds it gone is this report
 	err = st.db.Update(ctx, failpoint.Tell, func(tx store.Tx) error {
@@ -288,7 +289,7 @@ func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, 
 		}
 
 		gone = true
-		if begins := mapreduce.BatchState(b.State) == mapreduce.BatchPlanned && r.State == mapreduce.BatchCreating; begins {
+		if begins := protocol.BatchState(b.State) == protocol.BatchPlanned && r.State == protocol.BatchCreating; begins {
 			if err := rooms(st).takeRoom(ctx, tx, id, b, account, now); err != nil {
 				return err
 			}
@@ -296,7 +297,7 @@ func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, 
 		if err := st.move(b, r, now); err != nil {
 			return err
 		}
-		if r.Over || r.State == mapreduce.BatchPlanned {
+		if r.Over || r.State == protocol.BatchPlanned {
 			rooms(st).leaveRoom(tx, id, b)
 		}
 		if place.orphan != nil { // whose lines are nobody's any more
@@ -335,37 +336,37 @@ func (st reports) report(ctx context.Context, id mapreduce.JobID, number int64, 
 // endedOf returns how long a batch took that has ended now, from when it was first begun to be created. Clocks of
 // two orchestrators tell that; nothing but measures rests on it.
 func endedOf(b *storagev1.Batch, now int64) *Ended {
-	if mapreduce.BatchState(b.State) != mapreduce.BatchCreated || b.CreatedMicros == 0 {
+	if protocol.BatchState(b.State) != protocol.BatchCreated || b.CreatedMicros == 0 {
 		return nil
 	}
 	return &Ended{Model: b.Provider + "/" + b.Model, Took: time.Duration(max(0, now-b.CreatedMicros)) * time.Microsecond}
 }
 
 // move enters how far a batch is.
-func (st reports) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) error {
-	from, to := mapreduce.BatchState(b.State), r.State
+func (st reports) move(b *storagev1.Batch, r *protocol.BatchReport, now int64) error {
+	from, to := protocol.BatchState(b.State), r.State
 	switch {
-	case from == mapreduce.BatchPlanned && to == from: // it waits
+	case from == protocol.BatchPlanned && to == from: // it waits
 		b.Trouble = records.ClipText(r.Trouble)
-	case to == mapreduce.BatchUnknown || to == from && (to != mapreduce.BatchCreated || r.Vendor == b.Id):
+	case to == protocol.BatchUnknown || to == from && (to != protocol.BatchCreated || r.Vendor == b.Id):
 		if r.Trouble != "" {
 			b.Trouble = records.ClipText(r.Trouble)
 		}
-	case from == mapreduce.BatchPlanned && to == mapreduce.BatchCreating:
+	case from == protocol.BatchPlanned && to == protocol.BatchCreating:
 		b.CreatedMicros = cmp.Or(b.CreatedMicros, now)
-	case from == mapreduce.BatchCreating && to == mapreduce.BatchPlanned:
+	case from == protocol.BatchCreating && to == protocol.BatchPlanned:
 		b.Tries++
 		b.Trouble = records.ClipText(r.Trouble)
-	case from == mapreduce.BatchCreating && to == mapreduce.BatchCreated && r.Vendor != "":
+	case from == protocol.BatchCreating && to == protocol.BatchCreated && r.Vendor != "":
 		b.Id, b.Trouble = r.Vendor, ""
-	case from == mapreduce.BatchCreated && to == mapreduce.BatchPlanned && b.Answered == 0: // its vendor gave it up before it began
+	case from == protocol.BatchCreated && to == protocol.BatchPlanned && b.Answered == 0: // its vendor gave it up before it began
 		b.Id, b.Trouble = "", records.ClipText(r.Trouble)
 		b.Tries++
 	default:
 		return errs.New(errs.Invalid, "batch %d is in state %d, and cannot become %d with the id %q", b.Number, from, to, r.Vendor)
 	}
 
-	if to != mapreduce.BatchUnknown {
+	if to != protocol.BatchUnknown {
 		b.State = uint32(to)
 	}
 	b.Done = min(max(b.Done, r.Done), b.Lines)
@@ -373,9 +374,9 @@ func (st reports) move(b *storagev1.Batch, r *mapreduce.BatchReport, now int64) 
 }
 
 // takeReplies settles what became of lines.
-func (st reports) takeReplies(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) error {
-	if len(r.Replies) > mapreduce.MaxReplies {
-		return errs.New(errs.Invalid, "a report has %d replies; at most %d are taken", len(r.Replies), mapreduce.MaxReplies)
+func (st reports) takeReplies(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *protocol.BatchReport, out *Result) error {
+	if len(r.Replies) > protocol.MaxReplies {
+		return errs.New(errs.Invalid, "a report has %d replies; at most %d are taken", len(r.Replies), protocol.MaxReplies)
 	}
 	for i := range r.Replies {
 		if err := st.takeReply(ctx, changes, b, &r.Replies[i], out); err != nil {
@@ -386,7 +387,7 @@ func (st reports) takeReplies(ctx context.Context, changes *queue.Changes, b *st
 }
 
 // takeReply settles what became of one line. A line that is no more in its batch was settled before.
-func (st reports) takeReply(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.LineReply, out *Result) error {
+func (st reports) takeReply(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *protocol.LineReply, out *Result) error {
 	key := st.Keys.Batches(changes.Job).Line(b.Number, r.Number)
 	unit, err := changes.Tx.Get(ctx, key)
 	if err != nil || unit == nil {
@@ -396,7 +397,7 @@ func (st reports) takeReply(ctx context.Context, changes *queue.Changes, b *stor
 	changes.Tx.Clear(key)
 	b.Answered++
 
-	if r.Outcome == mapreduce.LineAgain {
+	if r.Outcome == protocol.LineAgain {
 		return st.putBack(ctx, changes, b, mapreduce.UnitID(unit), out)
 	}
 	return st.answer(ctx, changes, mapreduce.UnitID(unit), b.Provider+"/"+b.Model, r, out)
@@ -405,7 +406,7 @@ func (st reports) takeReply(ctx context.Context, changes *queue.Changes, b *stor
 // putBack has a line wait for another batch. Its own was not begun. Of a unit that has ended meanwhile
 // nothing is asked any more.
 func (st reports) putBack(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, unit mapreduce.UnitID, out *Result) error {
-	if mapreduce.BatchState(b.State) != mapreduce.BatchPlanned {
+	if protocol.BatchState(b.State) != protocol.BatchPlanned {
 		return errs.New(errs.Invalid, "batch %d is in state %d, and its vendor may have its lines: they go in no other", b.Number, b.State)
 	}
 	u, err := st.Units.Read(ctx, changes.Tx, changes.Job, unit)
@@ -413,7 +414,7 @@ func (st reports) putBack(ctx context.Context, changes *queue.Changes, b *storag
 		return err
 	}
 	if state := mapreduce.UnitState(u.Status); state == mapreduce.UnitComplete || state == mapreduce.UnitCancelled {
-		return st.answer(ctx, changes, unit, b.Provider+"/"+b.Model, &mapreduce.LineReply{Outcome: mapreduce.LineCancelled}, out)
+		return st.answer(ctx, changes, unit, b.Provider+"/"+b.Model, &protocol.LineReply{Outcome: protocol.LineCancelled}, out)
 	}
 
 	of, asked := st.Keys.Batches(changes.Job), new(storagev1.Asked)
@@ -428,21 +429,21 @@ func (st reports) putBack(ctx context.Context, changes *queue.Changes, b *storag
 
 // takeRest gives the lines of a batch that is over and has nothing about them their outcome, as many as
 // one transaction takes, and reports whether there are more.
-func (st reports) takeRest(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *mapreduce.BatchReport, out *Result) (more bool, err error) {
-	lines, _, err := changes.Tx.GetRange(ctx, st.Keys.Batches(changes.Job).Lines(b.Number), store.RangeOptions{Limit: mapreduce.MaxReplies + 1})
+func (st reports) takeRest(ctx context.Context, changes *queue.Changes, b *storagev1.Batch, r *protocol.BatchReport, out *Result) (more bool, err error) {
+	lines, _, err := changes.Tx.GetRange(ctx, st.Keys.Batches(changes.Job).Lines(b.Number), store.RangeOptions{Limit: protocol.MaxReplies + 1})
 	if err != nil {
 		return false, err
 	}
 
 	for i, kv := range lines {
-		if i == mapreduce.MaxReplies {
+		if i == protocol.MaxReplies {
 			return true, nil
 		}
 		n, err := st.numberOf(kv.Key)
 		if err != nil {
 			return false, err
 		}
-		reply := mapreduce.LineReply{Number: n, Outcome: cmp.Or(r.Rest, mapreduce.LineLost), Error: r.Why}
+		reply := protocol.LineReply{Number: n, Outcome: cmp.Or(r.Rest, protocol.LineLost), Error: r.Why}
 		if err := st.takeReply(ctx, changes, b, &reply, out); err != nil {
 			return false, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -65,14 +66,14 @@ func (st withdrawals) takeApart(ctx context.Context, tx store.Tx, id mapreduce.J
 	if err != nil {
 		return false, err
 	}
-	i := slices.IndexFunc(all, func(b *storagev1.Batch) bool { return mapreduce.BatchState(b.State) == mapreduce.BatchPlanned })
+	i := slices.IndexFunc(all, func(b *storagev1.Batch) bool { return protocol.BatchState(b.State) == protocol.BatchPlanned })
 	if i < 0 {
 		return false, nil
 	}
 
 	b, key := all[i], st.Keys.Batches(id).Batch(all[i].Number)
 	changes := queue.NewChanges(st.Records, tx, id, ctl)
-	left, err := reports(st).takeRest(ctx, changes, b, &mapreduce.BatchReport{Rest: mapreduce.LineAgain}, new(Result))
+	left, err := reports(st).takeRest(ctx, changes, b, &protocol.BatchReport{Rest: protocol.LineAgain}, new(Result))
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +93,7 @@ func (st withdrawals) withdrawSome(ctx context.Context, tx store.Tx, id mapreduc
 	if err != nil {
 		return rest, false, err
 	}
-	pairs, more, err := tx.GetRange(ctx, rest, store.RangeOptions{Limit: mapreduce.MaxReplies})
+	pairs, more, err := tx.GetRange(ctx, rest, store.RangeOptions{Limit: protocol.MaxReplies})
 	if err != nil {
 		return rest, false, err
 	}
@@ -122,7 +123,7 @@ func (st withdrawals) withdrawSome(ctx context.Context, tx store.Tx, id mapreduc
 // withdraw takes back the line of a unit, which is in no batch, and what it reserved.
 func (st withdrawals) withdraw(ctx context.Context, changes *queue.Changes, u *storagev1.Unit) error {
 	line := u.Line
-	parked, err := st.Units.IsParkedUnder(ctx, changes.Tx, changes.Job, u, mapreduce.LineHandle(line.Key))
+	parked, err := st.Units.IsParkedUnder(ctx, changes.Tx, changes.Job, u, protocol.LineHandle(line.Key))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
@@ -16,7 +17,7 @@ import (
 // reducing returns a job of which one unit failed, and so many reduces of the others wait for batches.
 func reducing(t *testing.T, reduces int) (*waiter, []*records.Unit) {
 	w := newWaiter(t, 3*reduces)
-	w.Report(w.j, jobstest.Errored(w.id, w.Claim(w.j, w.id, w.s, 1)[0], mapreduce.PermanentUnit))
+	w.Report(w.j, jobstest.Errored(w.id, w.Claim(w.j, w.id, w.s, 1)[0], protocol.PermanentUnit))
 	w.MapAll(w.j, w.id)
 	w.Advance(w.j, w.id)
 	for _, u := range w.Level(w.j, w.id, 1) { // each is to reserve as much as map units do
@@ -75,7 +76,7 @@ func TestResumeWithdrawsLines(t *testing.T) {
 		"in one that its vendor gave up": {func(w *waiter) {
 			b := w.plan()
 			w.create(b)
-			_, err := w.report(b, w.s, mapreduce.BatchReport{State: mapreduce.BatchPlanned, Trouble: "too much waits"})
+			_, err := w.report(b, w.s, protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "too much waits"})
 			w.Must(err)
 		}, pause},
 	} {
@@ -97,7 +98,7 @@ func TestWithdrawnBatchIsNotBegun(t *testing.T) {
 	w.take(b, w.s)
 	w.Must(w.j.Lifecycle.Pause(w.Ctx, w.id, records.AnyEpoch, "for a while"))
 	w.Must(w.j.Lifecycle.Resume(w.Ctx, w.id, mapreduce.Resume{}))
-	if _, err := w.report(b, w.s, mapreduce.BatchReport{State: mapreduce.BatchCreating}); errs.KindOf(err) != errs.Precondition {
+	if _, err := w.report(b, w.s, protocol.BatchReport{State: protocol.BatchCreating}); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("the batch is begun: %v", err)
 	}
 }
@@ -123,7 +124,7 @@ func TestResumeWaitsForBegunBatches(t *testing.T) {
 		t.Errorf("%d are reserved, and left of batches is %+v", w.reserved(), s)
 	}
 
-	_, err = w.report(begun, w.s, mapreduce.BatchReport{Replies: []mapreduce.LineReply{answered(0)}, Over: true})
+	_, err = w.report(begun, w.s, protocol.BatchReport{Replies: []protocol.LineReply{answered(0)}, Over: true})
 	w.Must(err)
 	w.resumed()
 }
@@ -180,7 +181,7 @@ func TestResumeWithdrawsLinesOfATree(t *testing.T) {
 	w.id = w.SubmitTree(w.j, jobstest.Texts(9), 3)
 	w.PlanTree(w.j, w.id, 3)
 	bad := w.Claim(w.j, w.id, w.s, 1)[0]
-	w.Report(w.j, jobstest.Errored(w.id, bad, mapreduce.PermanentUnit))
+	w.Report(w.j, jobstest.Errored(w.id, bad, protocol.PermanentUnit))
 	for _, u := range w.Claim(w.j, w.id, w.s, 8) {
 		w.Report(w.j, jobstest.Done(w.id, u))
 	}

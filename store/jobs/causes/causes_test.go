@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
@@ -22,7 +23,7 @@ func failed(t *testing.T, db store.Store, causes ...string) (*jobstest.World, ma
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(len(causes)))
 	for s := w.Session(j); len(causes) > 0; { // a job gets so many slots at a time
 		for _, u := range w.Claim(j, id, s, len(causes)) {
-			r := jobstest.Errored(id, u, mapreduce.PermanentUnit)
+			r := jobstest.Errored(id, u, protocol.PermanentUnit)
 			r.Errors, causes = causes[:1], causes[1:]
 			w.Report(j, r)
 		}

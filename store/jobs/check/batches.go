@@ -3,7 +3,7 @@ package check
 import (
 	"context"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/check/walk"
@@ -40,8 +40,8 @@ func (k *jobCheck) checkBatches(ctx context.Context) error {
 				return err
 			}
 
-			state := mapreduce.BatchState(b.State)
-			if b.Mark == "" || state < mapreduce.BatchPlanned || state > mapreduce.BatchCreated || (state == mapreduce.BatchCreated) != (b.Id != "") {
+			state := protocol.BatchState(b.State)
+			if b.Mark == "" || state < protocol.BatchPlanned || state > protocol.BatchCreated || (state == protocol.BatchCreated) != (b.Id != "") {
 				l.Find(kv.Key, "batch %d has the mark %q, is in state %d, and its vendor's id is %q", b.Number, b.Mark, b.State, b.Id)
 			}
 			if open := int64(len(lines)); open+b.Answered != b.Lines {
@@ -66,7 +66,7 @@ func (k *jobCheck) checkRoom(ctx context.Context, l *walk.Look, key []byte, b *s
 		return err
 	}
 
-	if begun := mapreduce.BatchState(b.State) != mapreduce.BatchPlanned; !begun || value == nil {
+	if begun := protocol.BatchState(b.State) != protocol.BatchPlanned; !begun || value == nil {
 		l.Find(key, "batch %d is in state %d of account %s, and it takes room there: %t", b.Number, b.State, b.Account, value != nil)
 	}
 	return nil
@@ -92,7 +92,7 @@ func (c *checker) checkRooms(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if l.Job = id; !found || b.GetAccount() != account || mapreduce.BatchState(b.GetState()) == mapreduce.BatchPlanned {
+			if l.Job = id; !found || b.GetAccount() != account || protocol.BatchState(b.GetState()) == protocol.BatchPlanned {
 				l.Find(kv.Key, "batch %d takes room of account %s, and its vendor does not have it: a server whose workers make batches gives the room back within minutes", number, account)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 )
@@ -13,7 +14,7 @@ func TestCheckComparesWhatIsSuperseded(t *testing.T) {
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(9))
 	bad := w.Claim(j, id, w.Session(j), 1)[0]
-	w.Report(j, jobstest.Errored(id, bad, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, bad, protocol.PermanentUnit))
 	w.MapAll(j, id)
 	w.Run(j, id)
 	w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{}))

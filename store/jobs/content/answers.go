@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -77,7 +78,7 @@ func answerSum(key, data []byte) [sha256.Size]byte {
 // Keep keeps what a model answered. An answer to the same that was kept
 // since a time stays: two that asked at once are given the same from then on.
 func (st *Answers) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byte, since time.Time) error {
-	if len(key) != sha256.Size || len(data) == 0 || len(data) > mapreduce.MaxAnswer {
+	if len(key) != sha256.Size || len(data) == 0 || len(data) > protocol.MaxAnswer {
 		return fmt.Errorf("answer of %d bytes under a key of %d: %w", len(data), len(key), errors.ErrUnsupported)
 	}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 )
@@ -23,7 +24,7 @@ func answer(w *jobstest.World, t mapreduce.TenantID, question string, since time
 
 func TestAnswersAreKeptByTenant(t *testing.T) {
 	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
-	long := string(bytes.Repeat([]byte("0123456789abcdef"), mapreduce.MaxAnswer/16))
+	long := string(bytes.Repeat([]byte("0123456789abcdef"), protocol.MaxAnswer/16))
 	always := time.Time{}
 	w.Keep("a", "q", "of a", always)
 	w.Keep("b", "q", long, always)
@@ -41,7 +42,7 @@ func TestAnswersAreKeptByTenant(t *testing.T) {
 			t.Errorf("%q was answered %d bytes to %q, want %d", tt.tenant, len(got), tt.question, len(tt.want))
 		}
 	}
-	for _, n := range []int{0, mapreduce.MaxAnswer + 1} {
+	for _, n := range []int{0, protocol.MaxAnswer + 1} {
 		if err := w.Look.Answers.Keep(w.Ctx, "a", jobstest.KeyOf("x"), make([]byte, n), always); err == nil {
 			t.Errorf("an answer of %d bytes was kept", n)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -18,7 +19,7 @@ import (
 // An EvidencePut adds an item to the evidence of a unit. Only the session that holds the
 // attempt may do so.
 type EvidencePut struct {
-	mapreduce.Held
+	protocol.Held
 	Session mapreduce.SessionID
 	Number  int                // of the item
 	Item    mapreduce.Evidence // which was checked, and describes the text

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -99,7 +100,7 @@ func TestEvidenceOfAttempts(t *testing.T) {
 		t.Errorf("evidence of an attempt that another has followed: %v", err)
 	}
 	w.Find(j, id, second, 1, "b")
-	w.Report(j, jobstest.Errored(id, second, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, second, protocol.PermanentUnit))
 	w.Must(j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "for a while"))
 	w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{}))
 	third := w.Claim(j, id, w.Session(j), 1)[0]
@@ -160,10 +161,10 @@ func TestEvidenceInParts(t *testing.T) {
 			w.Report(j, jobstest.Done(id, u))
 		},
 		"a failure": func(w *jobstest.World, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) {
-			w.Report(j, jobstest.Errored(id, u, mapreduce.PermanentUnit))
+			w.Report(j, jobstest.Errored(id, u, protocol.PermanentUnit))
 		},
 		"a new try": func(w *jobstest.World, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) {
-			w.Report(j, jobstest.Errored(id, u, mapreduce.Retryable))
+			w.Report(j, jobstest.Errored(id, u, protocol.Retryable))
 		},
 		"its return": func(w *jobstest.World, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) {
 			w.Report(j, jobstest.Returned(id, u))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -16,10 +17,10 @@ import (
 // A JournalAppend adds entries to the journal of a unit. Only the session that holds
 // the attempt may do so.
 type JournalAppend struct {
-	mapreduce.Held
+	protocol.Held
 	Session mapreduce.SessionID
 	First   int      // number of the first of Entries
-	Entries [][]byte // encoded, of mapreduce.MaxJournalAppend bytes together at most
+	Entries [][]byte // encoded, of protocol.MaxJournalAppend bytes together at most
 	Kept    bool     // the journal stays when the unit is complete
 }
 
@@ -68,11 +69,11 @@ func (st *Store) AppendJournal(ctx context.Context, a *JournalAppend) error {
 // appendEntry writes the next entry of a journal.
 func (st *Store) appendEntry(tx store.Tx, a *JournalAppend, to *storagev1.Journal, entry []byte) error {
 	switch {
-	case to.Entries >= mapreduce.MaxJournalEntries:
+	case to.Entries >= protocol.MaxJournalEntries:
 		return errs.New(errs.Invalid, "the journal of unit %s has %d entries: no more are kept", a.Unit, to.Entries)
-	case to.Bytes+int64(len(entry)) > mapreduce.MaxJournalBytes:
+	case to.Bytes+int64(len(entry)) > protocol.MaxJournalBytes:
 		return errs.New(errs.Invalid, "the journal of unit %s would have %d bytes; at most %d are kept",
-			a.Unit, to.Bytes+int64(len(entry)), mapreduce.MaxJournalBytes)
+			a.Unit, to.Bytes+int64(len(entry)), protocol.MaxJournalBytes)
 	case len(entry) == 0:
 		return errs.New(errs.Invalid, "an entry of the journal of unit %s is empty", a.Unit)
 	}
@@ -146,7 +147,7 @@ func isChain(entries [][]byte, count int64, sum []byte) bool {
 // entry that is missing is empty.
 func (st *Store) ReadJournal(ctx context.Context, id mapreduce.JobID, u *records.Unit) (entries [][]byte, err error) {
 	r := st.Keys.Outputs(id).JournalEntries(u.ID, 0, u.Journal.Entries)
-	if n := u.Journal.Entries; n < 0 || n > mapreduce.MaxJournalEntries {
+	if n := u.Journal.Entries; n < 0 || n > protocol.MaxJournalEntries {
 		return nil, records.CorruptError(r.Begin, "unit %s has a journal of %d entries", u.ID, n)
 	}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -90,7 +91,7 @@ func TestJournalOfAttempts(t *testing.T) {
 		t.Errorf("an append of an attempt that another has followed: %v", err)
 	}
 	w.Remember(j, id, second, 1, "b")
-	w.Report(j, jobstest.Errored(id, second, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, second, protocol.PermanentUnit))
 	want := []string{"a 1", "b 2"}
 	if diff := cmp.Diff(want, remembered(w, id, string(first.ID))); diff != "" {
 		t.Errorf("journal of a unit that has failed (-want +got):\n%s", diff)
@@ -132,27 +133,27 @@ func TestJournalBounds(t *testing.T) {
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2))
 	us := w.Claim(j, id, w.Session(j), 2)
-	chunk := bytes.Repeat([]byte("x"), mapreduce.MaxJournalEntry)
+	chunk := bytes.Repeat([]byte("x"), protocol.MaxJournalEntry)
 	n := 0
-	for ; n < mapreduce.MaxJournalBytes/len(chunk); n++ {
+	for ; n < protocol.MaxJournalBytes/len(chunk); n++ {
 		w.Must(j.Content.AppendJournal(w.Ctx, jobstest.AppendOf(id, us[0], n, chunk)))
 	}
 	if err := j.Content.AppendJournal(w.Ctx, jobstest.AppendOf(id, us[0], n, []byte("x"))); !errors.Is(err, errs.Invalid) {
 		t.Errorf("a byte more than fits: %v", err)
 	}
 	var some [][]byte
-	for i := range mapreduce.MaxJournalEntries {
+	for i := range protocol.MaxJournalEntries {
 		some = append(some, fmt.Append(nil, i))
 		if len(some) == 1024 {
 			w.Must(j.Content.AppendJournal(w.Ctx, jobstest.AppendOf(id, us[1], i-1023, some...)))
 			some = nil
 		}
 	}
-	if err := j.Content.AppendJournal(w.Ctx, jobstest.AppendOf(id, us[1], mapreduce.MaxJournalEntries, []byte("x"))); !errors.Is(err, errs.Invalid) {
+	if err := j.Content.AppendJournal(w.Ctx, jobstest.AppendOf(id, us[1], protocol.MaxJournalEntries, []byte("x"))); !errors.Is(err, errs.Invalid) {
 		t.Errorf("an entry more than fits: %v", err)
 	}
 	entries, err := j.Content.Journal(w.Ctx, id, w.Unit(id, string(us[1].ID)))
-	if err != nil || len(entries) != mapreduce.MaxJournalEntries || string(entries[4095]) != "4095" {
+	if err != nil || len(entries) != protocol.MaxJournalEntries || string(entries[4095]) != "4095" {
 		t.Errorf("%d entries and %v", len(entries), err)
 	}
 	if err := j.Content.AppendJournal(w.Ctx, jobstest.AppendOf(id, us[1], 0, nil)); !errors.Is(err, errs.Precondition) {
@@ -188,7 +189,7 @@ func TestJournalsOfALevelThatIsDropped(t *testing.T) {
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(9))
 	s := w.Session(j)
-	w.Report(j, jobstest.Errored(id, w.Claim(j, id, s, 1)[0], mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, w.Claim(j, id, s, 1)[0], protocol.PermanentUnit))
 	w.MapAll(j, id)
 	w.Advance(j, id)
 	reduce := w.Claim(j, id, s, 1)[0]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -89,7 +90,7 @@ func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *records
 	}
 
 	r := st.Keys.Outputs(id).Result(u.ID, res.Attempt)
-	tooLong := res.Length > mapreduce.MaxOutput && u.Kind != mapreduce.KindResult // which is never held as a whole
+	tooLong := res.Length > protocol.MaxOutput && u.Kind != mapreduce.KindResult // which is never held as a whole
 	if res.Length <= 0 || tooLong || res.Chunks != records.ChunksOf(res.Length) {
 		return records.CorruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.ID, id, res.Attempt, res.Length, res.Chunks)
 	}
@@ -129,7 +130,7 @@ func (st *Store) hashedParts(ctx context.Context, r store.Range, length int64, s
 
 // Reported returns the output that a report names, as far as it is stored, of an attempt
 // that has published nothing yet.
-func (st *Store) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
+func (st *Store) Reported(ctx context.Context, r *protocol.Report) ([]byte, error) {
 	return st.Output(ctx, r.Job, &records.Unit{ID: r.Unit, Result: &records.Result{
 		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: records.ChunksOf(r.Length), Length: r.Length, SHA256: r.SHA256,
 	}})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -17,7 +18,7 @@ import (
 // A Put is a large output that is stored under its attempt before the report that
 // publishes it. Only the session that holds the attempt may store it.
 type Put struct {
-	mapreduce.Held
+	protocol.Held
 	Session mapreduce.SessionID
 	Length  int64  // bytes of the whole output
 	SHA256  []byte // of the whole output
@@ -110,7 +111,7 @@ func (st *Store) PutParts(ctx context.Context, p *Put, end int64, visit func(par
 
 // heldUnit returns the unit that an attempt is at which stands, and which a session
 // holds. Any other is refused as errs.Precondition.
-func (rec Records) heldUnit(ctx context.Context, r store.Reader, h mapreduce.Held, s mapreduce.SessionID) (*storagev1.Unit, error) {
+func (rec Records) heldUnit(ctx context.Context, r store.Reader, h protocol.Held, s mapreduce.SessionID) (*storagev1.Unit, error) {
 	u, err := rec.Units.Read(ctx, r, h.Job, h.Unit)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -22,7 +23,7 @@ func PageOf(text string) mapreduce.Evidence {
 // Found is a put of evidence by the session that holds a unit.
 func Found(id mapreduce.JobID, u *records.Unit, number int, text string) *content.EvidencePut {
 	return &content.EvidencePut{
-		Held:    mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
+		Held:    protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
 		Session: u.Session, Number: number, Item: PageOf(text),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -22,7 +23,7 @@ func JournalEntry(key string, attempt int) []byte {
 // AppendOf is an append by the session that holds a unit.
 func AppendOf(id mapreduce.JobID, u *records.Unit, first int, entries ...[]byte) *content.JournalAppend {
 	return &content.JournalAppend{
-		Held:    mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
+		Held:    protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
 		Session: u.Session, First: first, Entries: entries,
 	}
 }

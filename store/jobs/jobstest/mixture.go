@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -55,12 +56,12 @@ func NewMixture(t *testing.T) *Mixture {
 	m.Parked, m.Woken = units[5], units[6]
 	m.Report(j, Parked(m.Mid, m.Parked, "batch", time.Hour))
 	m.Report(j, Parked(m.Mid, m.Woken, "person", 0))
-	_, _, err = j.Queue.Wake(m.Ctx, m.Mid, m.Woken.ID, mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err = j.Queue.Wake(m.Ctx, m.Mid, m.Woken.ID, protocol.WakeCall{Handle: "person", Answer: []byte("yes")})
 	m.Must(err)
 
 	m.Busy, m.Failed, m.Backing, m.Large = units[0], units[1], units[2], units[3]
-	m.Report(j, Errored(m.Mid, m.Failed, mapreduce.PermanentUnit))
-	m.Report(j, Errored(m.Mid, m.Backing, mapreduce.Retryable))
+	m.Report(j, Errored(m.Mid, m.Failed, protocol.PermanentUnit))
+	m.Report(j, Errored(m.Mid, m.Backing, protocol.Retryable))
 	m.Publish(j, m.Mid, m.Large, long)
 	m.Report(j, Done(m.Mid, units[4]))
 	m.Remember(j, m.Mid, m.Busy, 0, "a", "b")
@@ -88,7 +89,7 @@ func (w *World) Publish(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, data 
 // PutOf is the put of an output by the session that holds a unit.
 func PutOf(id mapreduce.JobID, u *records.Unit, data, sum []byte) *content.Put {
 	return &content.Put{
-		Held:    mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
+		Held:    protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
 		Session: u.Session, Length: int64(len(data)), SHA256: sum,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -216,13 +217,13 @@ type Binding struct {
 }
 
 // Bind binds a session, which says what it holds, to a node.
-func (w *World) Bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (Binding, *queue.Binding) {
+func (w *World) Bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...protocol.Held) (Binding, *queue.Binding) {
 	w.Helper()
 	epoch, _, err := j.Nodes.Epoch(w.Ctx, id)
 	w.Must(err)
 	w.Micro++
 	epoch = max(epoch, w.Micro) + 1
-	b, err := j.Sessions.Bind(w.Ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, "", epoch, nil)
+	b, err := j.Sessions.Bind(w.Ctx, &protocol.Hello{Session: id, Slots: 10, Holding: holding}, "", epoch, nil)
 	w.Must(err)
 	return Binding{id, b.Epoch}, b
 }
@@ -278,9 +279,9 @@ func (w *World) ClaimOf(j *jobs.Jobs, id mapreduce.JobID, s Binding, n int) *que
 }
 
 // Done is the report of an attempt that has a result.
-func Done(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
-	return &mapreduce.Report{
-		Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Done,
+func Done(id mapreduce.JobID, u *records.Unit) *protocol.Report {
+	return &protocol.Report{
+		Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: protocol.Done,
 		Output: []byte("result of " + string(u.ID)), Size: 5, Tokens: mapreduce.Tokens{In: 4, Out: 2}, CostMicros: 7,
 		Charges: []mapreduce.Charge{
 			{Model: "scripted/a", Tier: "flex", Calls: 1, Tokens: mapreduce.Tokens{In: 2, Out: 1}, CostMicros: 2},
@@ -290,28 +291,28 @@ func Done(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
 }
 
 // Errored is the report of an attempt that failed.
-func Errored(id mapreduce.JobID, u *records.Unit, class mapreduce.FailureClass) *mapreduce.Report {
-	return &mapreduce.Report{
-		Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+func Errored(id mapreduce.JobID, u *records.Unit, class protocol.FailureClass) *protocol.Report {
+	return &protocol.Report{
+		Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: protocol.Errored,
 		Class: class, Errors: []string{"it broke"}, Tokens: mapreduce.Tokens{In: 3},
 	}
 }
 
 // Returned is the report of an attempt that is handed back.
-func Returned(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
-	return &mapreduce.Report{Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned}
+func Returned(id mapreduce.JobID, u *records.Unit) *protocol.Report {
+	return &protocol.Report{Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: protocol.Returned}
 }
 
 // Parked is the report of an attempt that waits for a handle.
-func Parked(id mapreduce.JobID, u *records.Unit, handle string, after time.Duration) *mapreduce.Report {
+func Parked(id mapreduce.JobID, u *records.Unit, handle string, after time.Duration) *protocol.Report {
 	r := Returned(id, u)
-	r.Outcome, r.Tokens = mapreduce.Parked, mapreduce.Tokens{In: 1, Out: 1}
+	r.Outcome, r.Tokens = protocol.Parked, mapreduce.Tokens{In: 1, Out: 1}
 	r.Parking = &mapreduce.Parking{Handle: handle, WakeAfter: after, Note: "it waits for " + handle}
 	return r
 }
 
 // Report takes a report, alone in its turn.
-func (w *World) Report(j *jobs.Jobs, r *mapreduce.Report) queue.Settled {
+func (w *World) Report(j *jobs.Jobs, r *protocol.Report) queue.Settled {
 	w.Helper()
 	return w.Turn(j, &queue.Turn{Job: r.Job, Reports: []queue.Report{{Report: r, Jitter: 0.5}}}).Verdicts[0]
 }

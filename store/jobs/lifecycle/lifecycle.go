@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -214,7 +215,7 @@ func (rec writer) leaveBatches(ctx context.Context, tx store.Tx, id mapreduce.Jo
 		if err := records.Decode(kv.Key, kv.Value, b); err != nil {
 			return err
 		}
-		if mapreduce.BatchState(b.State) == mapreduce.BatchPlanned {
+		if protocol.BatchState(b.State) == protocol.BatchPlanned {
 			continue
 		}
 		if b.Holder != "" {
@@ -235,7 +236,7 @@ func (rec writer) leaveBatches(ctx context.Context, tx store.Tx, id mapreduce.Jo
 // orphanOf returns what is kept of a batch whose job is removed.
 func orphanOf(b *storagev1.Batch, ctl *storagev1.Ctl, job *storagev1.Job) *storagev1.Orphan {
 	o := &storagev1.Orphan{Batch: b, Tenant: ctl.Tenant, Own: b.Provider == job.Config.GetProvider(), Vars: make(map[string]string)}
-	for _, name := range mapreduce.BatchVars() {
+	for _, name := range protocol.BatchVars() {
 		if value, given := job.Config.GetVars()[name]; given {
 			o.Vars[name] = value
 		}

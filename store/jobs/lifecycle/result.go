@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -62,7 +63,7 @@ func (l *Levels) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int
 func (l *Levels) storeSmall(tx store.Tx, id mapreduce.JobID, data []byte) *storagev1.Result {
 	sum := sha256.Sum256(data)
 	r := &storagev1.Result{Attempt: 1, Length: int64(len(data)), Sha256: sum[:]}
-	if len(data) <= mapreduce.MaxInline {
+	if len(data) <= protocol.MaxInline {
 		r.Inline = data
 		return r
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -52,7 +53,7 @@ func TestFailuresAreCountedOnce(t *testing.T) {
 	w := jobstest.NewWorld(t, l, 1)
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2400))
-	r := jobstest.Errored(id, w.Claim(j, id, w.Session(j), 1)[0], mapreduce.PermanentUnit)
+	r := jobstest.Errored(id, w.Claim(j, id, w.Session(j), 1)[0], protocol.PermanentUnit)
 	r.Errors = []string{"the page is broken"}
 	w.Report(j, r)
 	w.MapAll(j, id)

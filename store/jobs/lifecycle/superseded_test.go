@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -49,7 +50,7 @@ func TestDroppedUnitsStayPaid(t *testing.T) {
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(9))
 	bad := w.Claim(j, id, w.Session(j), 1)[0]
-	w.Report(j, jobstest.Errored(id, bad, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, bad, protocol.PermanentUnit))
 	level := func(n int, units, times int64) mapreduce.Spent {
 		return mapreduce.Spent{
 			Level: n, Units: units, Tokens: mapreduce.Tokens{In: 4 * units * times, Out: 2 * units * times}, CostMicros: 7 * units * times,
@@ -72,7 +73,7 @@ func TestDroppedUnitsStayPaid(t *testing.T) {
 		t.Errorf("superseded (-want +got):\n%s", diff)
 	}
 	again := w.Claim(j, id, w.Session(j), 1)[0]
-	w.Report(j, jobstest.Errored(id, again, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, again, protocol.PermanentUnit))
 	w.Advance(j, id)
 	reduce := w.Claim(j, id, w.Session(j), 1)[0]
 	spent := jobstest.Done(id, reduce)
@@ -102,7 +103,7 @@ func TestDroppedUnitsReportInVain(t *testing.T) {
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(9))
 	bad := w.Claim(j, id, w.Session(j), 1)[0]
-	w.Report(j, jobstest.Errored(id, bad, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, bad, protocol.PermanentUnit))
 	w.MapAll(j, id)
 	w.Advance(j, id)
 	s := w.Session(j)
@@ -111,7 +112,7 @@ func TestDroppedUnitsReportInVain(t *testing.T) {
 	w.Must(err)
 	w.Must(j.Lifecycle.Pause(w.Ctx, id, records.AnyEpoch, "for a while"))
 	w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{}))
-	if got := w.Report(j, jobstest.Done(id, late)).Verdict; got != mapreduce.Gone {
+	if got := w.Report(j, jobstest.Done(id, late)).Verdict; got != protocol.Gone {
 		t.Errorf("the verdict over a report of a dropped unit is %v", got)
 	}
 	addsUp(w, id)
@@ -127,7 +128,7 @@ func TestManyDroppedUnitsAreCarriedInSteps(t *testing.T) {
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2400))
 	bad := w.Claim(j, id, w.Session(j), 1)[0]
-	w.Report(j, jobstest.Errored(id, bad, mapreduce.PermanentUnit))
+	w.Report(j, jobstest.Errored(id, bad, protocol.PermanentUnit))
 	w.MapAll(j, id)
 	w.Advance(j, id)
 	s := w.Session(j)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -154,7 +155,7 @@ func (d *runner) step(failures bool) bool {
 		for _, u := range order[:n] {
 			report := jobstest.Done(d.id, u)
 			if failures && rapid.IntRange(0, 3).Draw(d.t, "fails") == 0 {
-				report = jobstest.Errored(d.id, u, mapreduce.PermanentUnit)
+				report = jobstest.Errored(d.id, u, protocol.PermanentUnit)
 			} else {
 				d.ended[string(u.ID)]++
 			}
@@ -294,7 +295,7 @@ func TestSkippedReduces(t *testing.T) {
 	for _, u := range w.Claim(j, id, s, 8) {
 		r := jobstest.Done(id, u)
 		if keys.Document(u.Index) < 4 {
-			r = jobstest.Errored(id, u, mapreduce.PermanentUnit)
+			r = jobstest.Errored(id, u, protocol.PermanentUnit)
 		}
 		w.LetGo(j, id, w.Turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: r}}}).Told)
 	}
@@ -334,7 +335,7 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 				ran = append(ran, string(u.ID))
 				r := jobstest.Done(id, u)
 				if u.ID == mapreduce.UnitID(bad) {
-					r = jobstest.Errored(id, u, mapreduce.PermanentUnit)
+					r = jobstest.Errored(id, u, protocol.PermanentUnit)
 				}
 				w.LetGo(j, id, w.Turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: r}}}).Told)
 			}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -346,10 +347,10 @@ func (p *parish) finish(of, to *believer) {
 // move has a session taken up by another orchestrator. A worker that does not
 // remember its units never received them.
 func (p *parish) move(from, to *believer, remembers bool) {
-	var holding []mapreduce.Held
+	var holding []protocol.Held
 	if remembers {
 		for _, id := range slices.Sorted(maps.Keys(from.units)) {
-			holding = append(holding, mapreduce.Held{Job: p.job, Unit: id, Attempt: int(from.units[id].Attempt)})
+			holding = append(holding, protocol.Held{Job: p.job, Unit: id, Attempt: int(from.units[id].Attempt)})
 		}
 	}
 	p.expire(to) // which has one session at a time
@@ -379,9 +380,9 @@ func (p *parish) expire(b *believer) {
 // had as far as there are slots.
 func (p *parish) revive(from, to *believer) {
 	had := maps.Clone(from.units)
-	hello := &mapreduce.Hello{Session: from.binding.ID, Slots: 10}
+	hello := &protocol.Hello{Session: from.binding.ID, Slots: 10}
 	for _, id := range slices.Sorted(maps.Keys(had)) {
-		hello.Holding = append(hello.Holding, mapreduce.Held{Job: p.job, Unit: id, Attempt: int(had[id].Attempt)})
+		hello.Holding = append(hello.Holding, protocol.Held{Job: p.job, Unit: id, Attempt: int(had[id].Attempt)})
 	}
 	epoch := from.binding.Epoch + 10
 	p.lose(from)

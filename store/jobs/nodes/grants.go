@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -480,7 +481,7 @@ func (rec Records) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.G
 
 // A Reservation raises what an attempt has reserved.
 type Reservation struct {
-	mapreduce.Held
+	protocol.Held
 	Tokens int64 // in all
 }
 

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/limit"
@@ -191,10 +192,10 @@ func TestCallsThatCameMeanwhileStay(t *testing.T) {
 				if units == 0 {
 					return
 				}
-				var held []mapreduce.Held
+				var held []protocol.Held
 				s := w.Session(from)
 				for _, u := range w.Claim(from, id, s, units) {
-					held = append(held, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+					held = append(held, protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 				}
 				w.Bind(to, s.ID, held...)
 			}

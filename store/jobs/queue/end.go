@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -51,7 +52,7 @@ func (changes *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s 
 
 // SettleTokens replaces the reservation or the charge of an attempt by what it spent. If
 // nobody knows what it spent, that is what was reserved.
-func (changes *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
+func (changes *Changes) SettleTokens(u *storagev1.Unit, r *protocol.Report) {
 	spent, cost := r.Tokens, r.CostMicros
 	switch most := u.Reserved + u.Charged; {
 	case !r.Unmeasured:
@@ -111,7 +112,7 @@ func (changes *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
 }
 
 // CompleteUnit makes a unit complete with the output that r reports.
-func (changes *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapreduce.Report) error {
+func (changes *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *protocol.Report) error {
 	changes.addWaiting(u, -1)
 	u.Status = uint32(mapreduce.UnitComplete)
 	u.Errors = records.KeepErrors(nil, r.Errors)

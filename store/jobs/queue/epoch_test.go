@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 )
@@ -48,7 +49,7 @@ func TestATurnWithAFailureOfTheJobClaimsNothing(t *testing.T) {
 	claim := w.ClaimOf(j, id, s, 3)
 	res := w.Turn(j, &queue.Turn{
 		Job: id, Claim: claim,
-		Reports: []queue.Report{{Report: jobstest.Errored(id, u, mapreduce.PermanentJob), Session: s.ID}},
+		Reports: []queue.Report{{Report: jobstest.Errored(id, u, protocol.PermanentJob), Session: s.ID}},
 	})
 	if res.JobError != "it broke" || len(res.Claimed) > 0 || len(res.Left) != len(claim.Candidates) {
 		t.Errorf("error %q, %d claimed and %d left of %d", res.JobError, len(res.Claimed), len(res.Left), len(claim.Candidates))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
@@ -44,7 +45,7 @@ func (changes *Changes) openLine(ctx context.Context, u *storagev1.Unit, p *mapr
 // AnswerLine settles what a batch made of the line of u, which is open, and keeps the reply, whose
 // encoded form is data, for the next attempt. The model that was asked is "provider/model". It returns where the unit waits, if it was parked for
 // that, and what is left of what was reserved. The caller writes the unit.
-func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, model string, r *mapreduce.LineReply, data []byte) (woken *records.Candidate, unspent int64, err error) {
+func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, model string, r *protocol.LineReply, data []byte) (woken *records.Candidate, unspent int64, err error) {
 	line := u.Line
 	owner := mapreduce.NodeID(line.Node)
 	tokens, cost, unpriced := r.Tokens, r.CostMicros, r.Unpriced
@@ -68,7 +69,7 @@ func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, model
 	u.TokensOut += tokens.Out
 	u.CostMicros += cost
 	charge := mapreduce.Charge{Model: model, Tier: mapreduce.BatchTier, Tokens: tokens, CostMicros: cost, Unpriced: min(max(unpriced, 0), tokens.Total())}
-	if r.Outcome == mapreduce.LineSucceeded {
+	if r.Outcome == protocol.LineSucceeded {
 		u.Calls++
 		changes.AddFor(owner, keys.Calls, 0, 1)
 		charge.Calls = 1
@@ -87,7 +88,7 @@ func (changes *Changes) AnswerLine(ctx context.Context, u *storagev1.Unit, model
 	changes.Units.SetReply(changes.Tx, changes.Job, mapreduce.UnitID(u.UnitId), data)
 
 	q := Records{changes.Records}
-	parked, err := q.Units.IsParkedUnder(ctx, changes.Tx, changes.Job, u, mapreduce.LineHandle(line.Key))
+	parked, err := q.Units.IsParkedUnder(ctx, changes.Tx, changes.Job, u, protocol.LineHandle(line.Key))
 	if err != nil || !parked {
 		return nil, unspent, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/queue"
@@ -43,13 +44,13 @@ func TestLostWorkersAreNoEvidence(t *testing.T) {
 				if want := tc.alone > 0 && death >= tc.alone; u.MustBeAlone() != want {
 					t.Errorf("after %d losses the unit is to be alone: %v, want %v", death, u.MustBeAlone(), want)
 				}
-				held := mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
+				held := protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
 				if tc.said {
-					w.Must(j.Sessions.Started(w.Ctx, []mapreduce.Held{held}))
+					w.Must(j.Sessions.Started(w.Ctx, []protocol.Held{held}))
 				}
-				var running map[mapreduce.Held]bool
+				var running map[protocol.Held]bool
 				if tc.known {
-					running = map[mapreduce.Held]bool{held: tc.ran}
+					running = map[protocol.Held]bool{held: tc.ran}
 				}
 				loss, err := j.Sessions.Expire(w.Ctx, s.ID, j.Node(), s.Epoch, running)
 				w.Must(err)
@@ -63,7 +64,7 @@ func TestLostWorkersAreNoEvidence(t *testing.T) {
 
 			s := w.Session(j)
 			u := w.Claim(j, id, s, 1)[0]
-			w.Turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: jobstest.Errored(id, u, mapreduce.PermanentUnit), Session: s.ID}}})
+			w.Turn(j, &queue.Turn{Job: id, Reports: []queue.Report{{Report: jobstest.Errored(id, u, protocol.PermanentUnit), Session: s.ID}}})
 			w.Must(j.Lifecycle.Fail(w.Ctx, id, records.AnyEpoch, "nothing came of it"))
 			w.Must(j.Lifecycle.Resume(w.Ctx, id, mapreduce.Resume{}))
 			if u := w.Unit(id, string(u.ID)); u.State != mapreduce.Pending || u.MustBeAlone() != (tc.alone > 0) {
@@ -81,9 +82,9 @@ func TestALostUnitBesideADamagedOne(t *testing.T) {
 	j := w.Nodes[0]
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2))
 	s := w.Session(j)
-	running := make(map[mapreduce.Held]bool)
+	running := make(map[protocol.Held]bool)
 	for _, u := range w.Claim(j, id, s, 2) {
-		running[mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}] = true
+		running[protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}] = true
 	}
 	w.Write(func(tx store.Tx) { tx.Set(w.Space.Job(id).Unit("doc-00001"), []byte("\xffdamaged")) })
 	if _, err := j.Sessions.Expire(w.Ctx, s.ID, j.Node(), s.Epoch, running); err != nil {

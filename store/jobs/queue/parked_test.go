@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
@@ -23,7 +24,7 @@ import (
 
 // wake wakes a parked unit by a call.
 func wake(w *jobstest.World, j *jobs.Jobs, id mapreduce.JobID, unit, handle, answer string) (*records.Candidate, error) {
-	_, c, err := j.Queue.Wake(w.Ctx, id, mapreduce.UnitID(unit), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
+	_, c, err := j.Queue.Wake(w.Ctx, id, mapreduce.UnitID(unit), protocol.WakeCall{Handle: handle, Answer: []byte(answer)})
 	return c, err
 }
 
@@ -37,7 +38,7 @@ func TestParkedUnit(t *testing.T) {
 	s := w.Session(j)
 	u := w.Claim(j, id, s, 1)[0]
 	got := w.Report(j, jobstest.Parked(id, u, "batch 7", 0))
-	if got.Verdict != mapreduce.Accepted || got.State != mapreduce.Pending || got.Requeued != nil || got.Sleeps != nil {
+	if got.Verdict != protocol.Accepted || got.State != mapreduce.Pending || got.Requeued != nil || got.Sleeps != nil {
 		t.Errorf("the report came to %+v", got)
 	}
 	now, job := w.Unit(id, string(u.ID)), w.Job(id)
@@ -47,7 +48,7 @@ func TestParkedUnit(t *testing.T) {
 	if job.RunningUnits != 0 || job.ParkedUnits != 1 || job.TotalTokens.Total() != 2 {
 		t.Errorf("%d units run, %d are parked, %d tokens are spent", job.RunningUnits, job.ParkedUnits, job.TotalTokens.Total())
 	}
-	if again := w.Report(j, jobstest.Parked(id, u, "batch 7", 0)); again.Verdict != mapreduce.Accepted || again.Requeued != nil {
+	if again := w.Report(j, jobstest.Parked(id, u, "batch 7", 0)); again.Verdict != protocol.Accepted || again.Requeued != nil {
 		t.Errorf("the same report came to %+v the second time", again)
 	}
 	if units := w.Claim(j, id, s, 1); len(units) > 0 {
@@ -134,7 +135,7 @@ func TestTimersOfEarlierWaits(t *testing.T) {
 	wakes(records.Sleeper{Unit: first.Unit}, 0)
 	wakes(records.Sleeper{Unit: first.Unit, Attempt: 2}, 1)
 	u = w.Claim(j, id, s, 1)[0]
-	w.Report(j, jobstest.Errored(id, u, mapreduce.Retryable))
+	w.Report(j, jobstest.Errored(id, u, protocol.Retryable))
 	wakes(records.Sleeper{Unit: first.Unit, Attempt: 3}, 0)
 	wakes(records.Sleeper{Unit: first.Unit}, 1)
 }
@@ -147,7 +148,7 @@ func TestPausesFromBeforeANode(t *testing.T) {
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2))
 	s := w.Session(j)
 	units := w.Claim(j, id, s, 2)
-	failed := jobstest.Errored(id, units[0], mapreduce.Retryable)
+	failed := jobstest.Errored(id, units[0], protocol.Retryable)
 	failed.RetryAfter = time.Minute
 	const jitter = 250 * time.Millisecond // half of the bound after a first failure
 	w.Report(j, failed)
@@ -308,7 +309,7 @@ func TestResumeDropsParkedReduces(t *testing.T) {
 			for i, u := range units {
 				r := jobstest.Done(id, u)
 				if i%3 == 0 {
-					r = jobstest.Errored(id, u, mapreduce.PermanentUnit)
+					r = jobstest.Errored(id, u, protocol.PermanentUnit)
 				}
 				turn.Reports = append(turn.Reports, queue.Report{Report: r})
 			}
@@ -392,12 +393,12 @@ func (s *interposed) Begin(ctx context.Context) (store.Tx, error) {
 // and in the end for a failed attempt.
 func TestHandingBackComesToAnEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
-		say    func(id mapreduce.JobID, u *records.Unit) *mapreduce.Report
+		say    func(id mapreduce.JobID, u *records.Unit) *protocol.Report
 		almost func(u *storagev1.Unit) // so often that one time more is one too many
 	}{
 		"handed back": {jobstest.Returned, func(u *storagev1.Unit) { u.Returns = 998 }},
 		"parked": {
-			func(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
+			func(id mapreduce.JobID, u *records.Unit) *protocol.Report {
 				return jobstest.Parked(id, u, "h", time.Microsecond)
 			},
 			func(u *storagev1.Unit) { u.Parks = 9_998 },

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
@@ -62,10 +63,10 @@ func (r *slotRoom) take() {
 
 // readoptUnits gives a returning worker the units that it still runs, if they were
 // declared lost and not claimed since, as far as there is room. So their work is not paid for again.
-func (r *readoption) readoptUnits(ctx context.Context, holding []mapreduce.Held, claim string) error {
+func (r *readoption) readoptUnits(ctx context.Context, holding []protocol.Held, claim string) error {
 	s := r.sweep
 	r.counts, r.slots = make(map[mapreduce.JobID]int64), make(map[mapreduce.JobID]*slotRoom)
-	seen := make(map[mapreduce.Held]bool, len(holding)) // what stays, or was named before
+	seen := make(map[protocol.Held]bool, len(holding)) // what stays, or was named before
 	for _, h := range s.stay {
 		seen[h.Held] = true
 		r.count(h.Job)
@@ -75,7 +76,7 @@ func (r *readoption) readoptUnits(ctx context.Context, holding []mapreduce.Held,
 	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/records.MaxBatch) }
 
 	var taken []*storagev1.HeldUnit
-	var missed []mapreduce.Held
+	var missed []protocol.Held
 	var ks [][]byte
 	for _, h := range holding {
 		h.Running = false

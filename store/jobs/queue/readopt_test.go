@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/lifecycle"
@@ -28,10 +29,10 @@ func TestManyUnitsAreTakenBack(t *testing.T) {
 	}
 	id := w.Submit(j, jobstest.Spec(), docs)
 	s := w.Session(j)
-	var holding []mapreduce.Held
+	var holding []protocol.Held
 	for len(holding) < len(docs) {
 		for _, u := range w.Claim(j, id, s, 50) {
-			holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+			holding = append(holding, protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 		}
 	}
 	jobstest.WentBack(t, w.Expire(j, s), len(docs))
@@ -55,11 +56,11 @@ func TestUnitsOfSeveralJobsKeepToTheQuota(t *testing.T) {
 		return mapreduce.TenantRule{Quota: mapreduce.Quota{Calls: 2}}
 	})
 	s, other := w.Session(j), w.Session(j)
-	var holding []mapreduce.Held
+	var holding []protocol.Held
 	for range 2 {
 		id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2))
 		u := w.Claim(j, id, s, 1)[0]
-		holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+		holding = append(holding, protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 	}
 	jobstest.WentBack(t, w.Expire(j, s), 2)
 	if n := len(w.Claim(j, w.Submit(j, jobstest.Spec(), jobstest.Texts(2)), other, 1)); n != 1 {
@@ -90,9 +91,9 @@ func TestUnitsTakenBackHaveSlots(t *testing.T) {
 			sp.Parallelism = 2
 			id := w.Submit(j, sp, jobstest.Texts(4))
 			s := w.Session(j)
-			hello := &mapreduce.Hello{Session: s.ID, Slots: 4}
+			hello := &protocol.Hello{Session: s.ID, Slots: 4}
 			for _, u := range w.Claim(j, id, s, 2) {
-				hello.Holding = append(hello.Holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+				hello.Holding = append(hello.Holding, protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 			}
 			jobstest.WentBack(t, w.Expire(j, s), 2)
 			_, err := j.Grants.Grant(w.Ctx, id, nodes.GrantRequest{Slots: tt.granted, Parallelism: 2})
@@ -130,9 +131,9 @@ func TestUnitsTakenBackHaveCalls(t *testing.T) {
 			j := w.Nodes[0]
 			id := w.Submit(j, jobstest.Spec(), jobstest.Texts(4))
 			s := w.Session(j)
-			hello := &mapreduce.Hello{Session: s.ID, Slots: cmp.Or(tt.slots, 4)}
+			hello := &protocol.Hello{Session: s.ID, Slots: cmp.Or(tt.slots, 4)}
 			for _, u := range w.Claim(j, id, s, 2) {
-				hello.Holding = append(hello.Holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+				hello.Holding = append(hello.Holding, protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 			}
 			jobstest.WentBack(t, w.Expire(j, s), 2)
 			_, err := j.Grants.FleetSlots(w.Ctx, nodes.CallsRequest{Most: tt.granted, Need: tt.granted, Limit: 2})
@@ -201,7 +202,7 @@ func TestUnitsWithLargeItemsAreTriedAgain(t *testing.T) {
 	for failed := 0; failed < len(docs); {
 		units := w.Claim(j, id, s, 50)
 		for _, u := range units {
-			w.Report(j, &mapreduce.Report{Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit, Errors: why})
+			w.Report(j, &protocol.Report{Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: protocol.Errored, Class: protocol.PermanentUnit, Errors: why})
 		}
 		failed += len(units)
 	}
@@ -223,7 +224,7 @@ func TestUnitsNamedTwice(t *testing.T) {
 	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(2))
 	s := w.Session(j)
 	u := w.Claim(j, id, s, 1)[0]
-	h := mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
+	h := protocol.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
 	for range 2 { // what the session has, and then what it has lost
 		if _, b := w.Bind(j, s.ID, h, h); len(b.Kept) != 1 || len(b.Drop) != 0 {
 			t.Errorf("%d units are kept and %d dropped, want the one", len(b.Kept), len(b.Drop))
@@ -246,12 +247,12 @@ func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
 	s := w.Session(j)
 	u := w.Claim(j, id, s, 1)[0]
 	for _, late := range w.Nodes {
-		_, err := late.Sessions.Bind(w.Ctx, &mapreduce.Hello{Session: s.ID, Slots: 10}, "", s.Epoch-1, nil)
+		_, err := late.Sessions.Bind(w.Ctx, &protocol.Hello{Session: s.ID, Slots: 10}, "", s.Epoch-1, nil)
 		if errs.KindOf(err) != errs.Aborted {
 			t.Errorf("an older bind on %s: error %v", late.Node(), err)
 		}
 	}
-	if v := w.Report(j, jobstest.Done(id, u)).Verdict; v != mapreduce.Accepted {
+	if v := w.Report(j, jobstest.Done(id, u)).Verdict; v != protocol.Accepted {
 		t.Errorf("the verdict on what the session holds is %v", v)
 	}
 	if epoch, node, err := j.Nodes.Epoch(w.Ctx, s.ID); err != nil || epoch != s.Epoch || node != j.Node() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -33,7 +34,7 @@ func NewSessions(db *records.DB) *Sessions {
 type Binding struct {
 	Epoch int64
 	Kept  []Held            // attempts that go on
-	Drop  []mapreduce.Held  // named by the worker, but no longer its own
+	Drop  []protocol.Held   // named by the worker, but no longer its own
 	Jobs  []mapreduce.JobID // whose units went back to their queues
 }
 
@@ -53,7 +54,7 @@ type Calls struct {
 
 // Held is an attempt that a session holds, and the claim that gave it.
 type Held struct {
-	mapreduce.Held
+	protocol.Held
 	Claim    string
 	Node     mapreduce.NodeID // whose grant holds its reservation
 	Reserved int64
@@ -69,10 +70,10 @@ type Held struct {
 // as well, as far as there are slots, and calls where units call models: of those that this node has idle, by job,
 // and of those that no node has.
 // A worker that is bound to a tenant keeps no unit of another; tenant is empty for one that is not.
-func (st *Sessions) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64, idle map[mapreduce.JobID]Idle) (*Binding, error) {
+func (st *Sessions) Bind(ctx context.Context, hello *protocol.Hello, tenant mapreduce.TenantID, epoch int64, idle map[mapreduce.JobID]Idle) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
 	// The store does not say which attempts run, so they are compared without that.
-	named, running := make(map[mapreduce.Held]bool, len(holding)), make(map[mapreduce.Held]bool)
+	named, running := make(map[protocol.Held]bool, len(holding)), make(map[protocol.Held]bool)
 	for _, h := range holding {
 		runs := h.Running
 		h.Running = false
@@ -141,7 +142,7 @@ type Loss struct {
 // that nobody knows which were. That its worker was lost is held against no unit, however
 // often it happens: it is only counted, and from records.LostBeforeAlone times on the
 // unit runs in a process of its own, which shows whether the unit ends it.
-func (st *Sessions) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
+func (st *Sessions) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[protocol.Held]bool) (*Loss, error) {
 	var loss *Loss
 	// Once it has committed, nothing shows any more whose units the session held.
 	// So this is of all runs.
@@ -199,10 +200,10 @@ type sweep struct {
 	*records.Records
 	tx      store.Tx
 	session mapreduce.SessionID
-	tenant  mapreduce.TenantID      // whose units alone it may hold; empty for all
-	lost    bool                    // the worker is gone
-	kept    map[mapreduce.Held]bool // named by the worker
-	running map[mapreduce.Held]bool // known to have been running; nil if nobody knows which were
+	tenant  mapreduce.TenantID     // whose units alone it may hold; empty for all
+	lost    bool                   // the worker is gone
+	kept    map[protocol.Held]bool // named by the worker
+	running map[protocol.Held]bool // known to have been running; nil if nobody knows which were
 
 	stay   []Held
 	back   map[mapreduce.JobID]int64 // units that go back
@@ -334,7 +335,7 @@ func (s *sweep) visitUnit(ctx context.Context, claim string, h *storagev1.HeldUn
 		return false, nil
 	}
 
-	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
+	id := protocol.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
 	stays, err = s.mayKeep(ctx, id)
 	if err != nil {
 		return false, err
@@ -351,13 +352,13 @@ func (s *sweep) visitUnit(ctx context.Context, claim string, h *storagev1.HeldUn
 }
 
 // mayHaveRun reports whether a unit may have been running when its worker was lost.
-func (s *sweep) mayHaveRun(id mapreduce.Held, u *storagev1.Unit) bool {
+func (s *sweep) mayHaveRun(id protocol.Held, u *storagev1.Unit) bool {
 	return u.Started || s.running[id] || s.running == nil
 }
 
 // mayKeep reports whether the session goes on with a unit that it holds: the worker has
 // named it, and may run units of its tenant.
-func (s *sweep) mayKeep(ctx context.Context, id mapreduce.Held) (bool, error) {
+func (s *sweep) mayKeep(ctx context.Context, id protocol.Held) (bool, error) {
 	if !s.kept[id] || s.tenant == "" {
 		return s.kept[id], nil
 	}
@@ -380,7 +381,7 @@ func (s *sweep) heldSlots(most int64) map[mapreduce.JobID]int64 {
 
 // returnUnit returns u to its queue. Its attempt still stands: should its worker
 // finish it after all, before it is claimed again, the finish is accepted.
-func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.Unit) error {
+func (s *sweep) returnUnit(ctx context.Context, id protocol.Held, u *storagev1.Unit) error {
 	changes, err := s.turnOf(ctx, id.Job)
 	if err != nil || changes == nil {
 		return err
@@ -439,13 +440,13 @@ func (s *sweep) touchedJobs() []mapreduce.JobID {
 }
 
 // droppedUnits returns what the worker named and does not hold.
-func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
-	stays := make(map[mapreduce.Held]bool, len(s.stay))
+func (s *sweep) droppedUnits(holding []protocol.Held) []protocol.Held {
+	stays := make(map[protocol.Held]bool, len(s.stay))
 	for _, h := range s.stay {
 		stays[h.Held] = true
 	}
 
-	var drop []mapreduce.Held
+	var drop []protocol.Held
 	for _, h := range holding {
 		h.Running = false
 		if !stays[h] {
@@ -458,7 +459,7 @@ func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
 // Started notes that units have begun to run, so that those are known which ran when
 // their worker was lost, also if its orchestrator was lost with it. It is kept only for
 // units that were claimed before: the rest are known to their orchestrator alone.
-func (st *Sessions) Started(ctx context.Context, held []mapreduce.Held) error {
+func (st *Sessions) Started(ctx context.Context, held []protocol.Held) error {
 	return st.db.Update(ctx, failpoint.Started, func(tx store.Tx) error {
 		for _, h := range held {
 			u, err := st.Units.Read(ctx, tx, h.Job, h.Unit)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -150,7 +151,7 @@ func (st *Store) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []reco
 // does so no more, because an earlier call has woken it by the same handle. If the
 // unit neither is parked under the handle nor was woken by it last, the error is
 // errs.NotFound.
-func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID, call mapreduce.WakeCall) (*records.Unit, *records.Candidate, error) {
+func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID, call protocol.WakeCall) (*records.Unit, *records.Candidate, error) {
 	var u *storagev1.Unit
 	woke := int64(-1) // the attempt that an earlier run found parked: it may have committed
 	err := st.db.Update(ctx, failpoint.Wake, func(tx store.Tx) error {
@@ -196,13 +197,13 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 }
 
 // WakeCall returns the last call that woke a unit, nil if there is none.
-func (st *Store) WakeCall(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (call *mapreduce.WakeCall, err error) {
+func (st *Store) WakeCall(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (call *protocol.WakeCall, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		call = nil
 		var w storagev1.WakeCall
 		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Queues(id).Woken(name), &w)
 		if found {
-			call = &mapreduce.WakeCall{Handle: w.Handle, Answer: w.Answer}
+			call = &protocol.WakeCall{Handle: w.Handle, Answer: w.Answer}
 		}
 		return err
 	})

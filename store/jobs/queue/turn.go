@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -39,7 +40,7 @@ type Turn struct {
 // A Report is a report with the random values that were drawn for it outside of the
 // transaction.
 type Report struct {
-	*mapreduce.Report
+	*protocol.Report
 	Jitter  float64             // in [0,1): places the pause before the next attempt
 	Session mapreduce.SessionID // that reports; empty is not compared
 	// Broke says of a unit that was handed back that the stream of its worker broke
@@ -181,7 +182,7 @@ type Result struct {
 
 // Settled is what became of a report.
 type Settled struct {
-	Verdict  mapreduce.Verdict
+	Verdict  protocol.Verdict
 	State    mapreduce.UnitState // of the unit now
 	Requeued *records.Candidate  // where the unit waits, if it may be claimed at once
 	Sleeps   *records.SleeperRef // how long it waits first, if it does not wait for a call alone
@@ -346,10 +347,10 @@ func (t *turn) finishAll(ctx context.Context, ks, values [][]byte) error {
 // finishUnit applies one report to its unit. A nil unit is one that is not there.
 func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Settled, error) {
 	if t.Ctl == nil || u == nil {
-		return Settled{Verdict: mapreduce.Gone}, nil
+		return Settled{Verdict: protocol.Gone}, nil
 	}
 
-	s := Settled{State: mapreduce.UnitState(u.Status), Verdict: mapreduce.Stale}
+	s := Settled{State: mapreduce.UnitState(u.Status), Verdict: protocol.Stale}
 	if !t.sameAttempt(u, r) {
 		return s, nil
 	}
@@ -365,11 +366,11 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		}
 
 		// This report's own earlier success, or another copy of it.
-		s.Verdict = mapreduce.Accepted
+		s.Verdict = protocol.Accepted
 		t.NoteParent(u)
 		return s, nil
 	case mapreduce.UnitCancelled:
-		s.Verdict = mapreduce.Gone
+		s.Verdict = protocol.Gone
 		if u.Session == "" {
 			return s, nil // settled before
 		}
@@ -398,11 +399,11 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
-		s.Verdict = mapreduce.Gone
+		s.Verdict = protocol.Gone
 		err = t.WithdrawLine(ctx, u)
 		t.CancelUnit(u)
 	} else {
-		s.Verdict = mapreduce.Accepted
+		s.Verdict = protocol.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
 
@@ -433,22 +434,22 @@ func (t *turn) sameAttempt(u *storagev1.Unit, r Report) bool {
 // repeatSettled returns what became of a report that was taken before: its unit was
 // handed back, or failed and will be tried again.
 func (t *turn) repeatSettled(u *storagev1.Unit, r Report) Settled {
-	s := Settled{Verdict: mapreduce.Accepted, State: mapreduce.Pending}
+	s := Settled{Verdict: protocol.Accepted, State: mapreduce.Pending}
 
 	// The node that was to fail the job may have died before it did.
-	if r.Outcome == mapreduce.Errored && r.Class == mapreduce.PermanentJob {
+	if r.Outcome == protocol.Errored && r.Class == protocol.PermanentJob {
 		t.out.JobError = jobError(r)
 	}
 
 	switch {
 	case records.IsClaimable(u):
 		s.Requeued = records.CandidateOf(u)
-	case r.Outcome == mapreduce.Parked && u.Parks > 0:
+	case r.Outcome == protocol.Parked && u.Parks > 0:
 		s.Sleeps = r.parkedRef(r.parking(u.Parks))
 		if r.Parking.Line != nil {
 			s.Kept = u.Line.GetReserved()
 		}
-	case r.Outcome == mapreduce.Returned && u.Returns > 0:
+	case r.Outcome == protocol.Returned && u.Returns > 0:
 		s.Sleeps = r.returnedRef(u.Returns)
 	default:
 		s.Sleeps = r.delayedRef(max(1, u.Failures))
@@ -468,23 +469,23 @@ func jobError(r Report) string {
 // output.
 func (t *turn) concludeUnit(ctx context.Context, u *storagev1.Unit, put *storagev1.Put, r Report, s *Settled) error {
 	// Without its output the attempt is no success: it counts as one that failed.
-	if r.Outcome == mapreduce.Done && r.Length > 0 && !records.Whole(put, r.Report) {
+	if r.Outcome == protocol.Done && r.Length > 0 && !records.Whole(put, r.Report) {
 		lost := *r.Report
-		lost.Outcome, lost.Class = mapreduce.Errored, mapreduce.Retryable
+		lost.Outcome, lost.Class = protocol.Errored, protocol.Retryable
 		lost.Errors = []string{fmt.Sprintf("an output of %d bytes was reported, and is not stored: it has to be put whole before its report", r.Length)}
 		r.Report = &lost
 	}
 
 	switch {
-	case r.Outcome == mapreduce.Done:
+	case r.Outcome == protocol.Done:
 		return t.CompleteUnit(ctx, u, r.Report)
 	case r.Broke:
 		return t.failAttempt(ctx, u, r, r.Errors, s) // else it would go round for ever, and break other workers' streams
-	case r.Outcome == mapreduce.Returned:
+	case r.Outcome == protocol.Returned:
 		return t.returnUnit(ctx, u, r, s)
-	case r.Outcome == mapreduce.Parked:
+	case r.Outcome == protocol.Parked:
 		return t.parkUnit(ctx, u, r, s)
-	case r.Class == mapreduce.PermanentJob:
+	case r.Class == protocol.PermanentJob:
 		u.Errors = records.KeepErrors(u.Errors, r.Errors)
 		t.out.JobError = jobError(r)
 		t.requeueUnit(u, s)
@@ -536,8 +537,8 @@ func (t *turn) parkUnit(ctx context.Context, u *storagev1.Unit, r Report, s *Set
 func (t *turn) failAttempt(ctx context.Context, u *storagev1.Unit, r Report, why []string, s *Settled) error {
 	u.Errors = records.KeepErrors(u.Errors, why)
 	u.Failures++
-	u.Returns, u.Parks, u.Lasting = 0, 0, r.Class == mapreduce.PermanentUnit
-	if r.Class == mapreduce.PermanentUnit || u.Failures >= t.Ctl.MaxAttempts {
+	u.Returns, u.Parks, u.Lasting = 0, 0, r.Class == protocol.PermanentUnit
+	if r.Class == protocol.PermanentUnit || u.Failures >= t.Ctl.MaxAttempts {
 		return t.FailUnit(ctx, u)
 	}
 	s.Sleeps = r.delayedRef(u.Failures)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/queue"
@@ -37,7 +38,7 @@ func TestSkipsThatNobodyKnewOf(t *testing.T) {
 	var told []records.WaitRef
 	for _, u := range w.Claim(j, id, w.Session(j), 8) {
 		if keys.Document(u.Index) < 4 {
-			r := queue.Report{Report: jobstest.Errored(id, u, mapreduce.PermanentUnit)}
+			r := queue.Report{Report: jobstest.Errored(id, u, protocol.PermanentUnit)}
 			told = append(told, w.Turn(j, &queue.Turn{Job: id, Reports: []queue.Report{r}}).Told...)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -21,7 +22,7 @@ import (
 
 // LabelsID returns under which id what jobs with these labels spend is counted. It is never empty.
 func LabelsID(labels map[string]string) string {
-	sum := sha256.Sum256([]byte(strings.Join(mapreduce.LabelTexts(labels), "\n")))
+	sum := sha256.Sum256([]byte(strings.Join(label.Texts(labels), "\n")))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -29,7 +30,7 @@ func LabelsID(labels map[string]string) string {
 func (t *Tenants) SetLabels(tx store.Tx, ctl *storagev1.Ctl, labels map[string]string) {
 	ctl.LabelsId = LabelsID(labels)
 	key := t.keys.Costs(mapreduce.TenantID(ctl.Tenant)).Labels(ctl.LabelsId)
-	tx.Set(key, Encode(&storagev1.LabelSet{Texts: mapreduce.LabelTexts(labels)})) // the same as is there, if anything is
+	tx.Set(key, Encode(&storagev1.LabelSet{Texts: label.Texts(labels)})) // the same as is there, if anything is
 }
 
 // AddCharges counts what calls of a job took, on the present day.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
@@ -227,7 +228,7 @@ func StoredUnits(units []*Unit) []*storagev1.Unit {
 }
 
 // Holds reports whether the output that a report names is stored whole.
-func (u *Unit) Holds(r *mapreduce.Report) bool {
+func (u *Unit) Holds(r *protocol.Report) bool {
 	return u.Put != nil && isWhole(u.Put.Length, u.Put.Stored, u.Put.SHA256, r)
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
@@ -171,11 +172,11 @@ func (rec *UnitRecords) placesIn(ctx context.Context, r store.Reader, id mapredu
 
 // Whole reports whether the output that a report names is stored; stored is the
 // unit's.
-func Whole(stored *storagev1.Put, r *mapreduce.Report) bool {
+func Whole(stored *storagev1.Put, r *protocol.Report) bool {
 	return stored != nil && isWhole(stored.Length, stored.Stored, stored.Sha256, r)
 }
 
-func isWhole(length, stored int64, sha []byte, r *mapreduce.Report) bool {
+func isWhole(length, stored int64, sha []byte, r *protocol.Report) bool {
 	return length == r.Length && stored == r.Length && bytes.Equal(sha, r.SHA256)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
@@ -76,7 +77,7 @@ func TestDecideWaiting(t *testing.T) {
 		t.Errorf("units that go on: %v", waiting)
 	}
 	call, err := j.Queue.WakeCall(w.Ctx, w.id, u.ID)
-	if want := (&mapreduce.WakeCall{Handle: handle, Answer: []byte("after 3")}); err != nil || !cmp.Equal(want, call) {
+	if want := (&protocol.WakeCall{Handle: handle, Answer: []byte("after 3")}); err != nil || !cmp.Equal(want, call) {
 		t.Errorf("the unit is woken with %+v: %v", call, err)
 	}
 
@@ -187,7 +188,7 @@ func TestEndWaits(t *testing.T) {
 		t.Errorf("units that go on: %v", waiting)
 	}
 	call, err := w.Nodes[0].Queue.WakeCall(w.Ctx, w.id, u.ID)
-	if want := (&mapreduce.WakeCall{Handle: handle, Answer: []byte("over after 1")}); err != nil || !cmp.Equal(want, call) {
+	if want := (&protocol.WakeCall{Handle: handle, Answer: []byte("over after 1")}); err != nil || !cmp.Equal(want, call) {
 		t.Errorf("the unit is woken with %+v: %v", call, err)
 	}
 	if _, _, err := w.decide(0, u, "date", "r2"); errs.KindOf(err) != errs.Aborted {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -112,7 +113,7 @@ func (st *Store) labels(ctx context.Context, t mapreduce.TenantID, id string) (l
 		if _, err := records.Read(ctx, tx.Snapshot(), st.Keys.Costs(t).Labels(id), &set); err != nil {
 			return err
 		}
-		labels, err = mapreduce.ParseLabels(set.Texts)
+		labels, err = label.Parse(set.Texts)
 		return err
 	})
 	return labels, err
@@ -137,7 +138,7 @@ func (s *costSum) needsLabels() bool {
 // add adds what a counter of a tenant has, if it is asked for.
 func (s *costSum) add(t mapreduce.TenantID, at *keys.CostAt, labels map[string]string, n int64) error {
 	asked := func(filter []string, value string) bool { return len(filter) == 0 || slices.Contains(filter, value) }
-	if !asked(s.q.Models, at.Model) || !asked(s.q.Tiers, at.Tier) || !mapreduce.MatchLabels(s.q.Labels, labels) {
+	if !asked(s.q.Models, at.Model) || !asked(s.q.Tiers, at.Tier) || !label.Match(s.q.Labels, labels) {
 		return nil
 	}
 

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 )
 
@@ -18,7 +19,7 @@ func TestCountsOfEvents(t *testing.T) {
 	s := w.Session(j)
 	for i, u := range w.Claim(j, id, s, 5) {
 		if i == 2 {
-			w.Report(j, jobstest.Errored(id, u, mapreduce.PermanentUnit))
+			w.Report(j, jobstest.Errored(id, u, protocol.PermanentUnit))
 		} else {
 			w.Report(j, jobstest.Done(id, u))
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -26,7 +27,7 @@ func TestUnitStandings(t *testing.T) {
 		case 0, 1:
 			w.Report(j, jobstest.Done(id, u))
 		case 2:
-			w.Report(j, jobstest.Errored(id, u, mapreduce.PermanentUnit))
+			w.Report(j, jobstest.Errored(id, u, protocol.PermanentUnit))
 		case 3:
 			w.Report(j, jobstest.Parked(id, u, "batch 7", time.Hour))
 		}
@@ -36,7 +37,7 @@ func TestUnitStandings(t *testing.T) {
 	ended := w.Submit(j, &mapreduce.JobSpec{Parallelism: 20}, jobstest.Texts(9))
 	for i, u := range w.Claim(j, ended, w.Session(j), 9) {
 		if i%4 == 1 {
-			w.Report(j, jobstest.Errored(ended, u, mapreduce.PermanentUnit))
+			w.Report(j, jobstest.Errored(ended, u, protocol.PermanentUnit))
 		} else {
 			w.Report(j, jobstest.Done(ended, u))
 		}

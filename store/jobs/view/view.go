@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -333,7 +334,7 @@ func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJo
 
 func matchesQuery(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
 	wanted := len(q.States) == 0 || slices.Contains(q.States, job.State)
-	return wanted && mapreduce.MatchLabels(q.Labels, job.Spec.Labels)
+	return wanted && label.Match(q.Labels, job.Spec.Labels)
 }
 
 // Runs returns the jobs that may run.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -69,10 +70,10 @@ func (*Calls) Answer(context.Context, []byte) ([]byte, error) { return nil, nil 
 func (*Calls) Share(_, _ []byte) {}
 
 // PutLine implements agent.Calls. It keeps nothing.
-func (*Calls) PutLine(context.Context, *mapreduce.Line) error { return nil }
+func (*Calls) PutLine(context.Context, *protocol.Line) error { return nil }
 
 // LineReply implements agent.Calls. No line is ever answered.
-func (*Calls) LineReply(context.Context, []byte) (*mapreduce.LineReply, error) { return nil, nil }
+func (*Calls) LineReply(context.Context, []byte) (*protocol.LineReply, error) { return nil, nil }
 
 // Do implements agent.Journal. It does what is asked each time.
 func (*Calls) Do(ctx context.Context, _ string, fn func(context.Context) ([]byte, error)) ([]byte, error) {

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
@@ -240,7 +241,7 @@ func (c *checker) checkDirect(data []byte) error {
 }
 
 // checkReduce checks an output against those that it was merged from.
-func checkReduce(inputs []mapreduce.Input, data []byte) error {
+func checkReduce(inputs []protocol.Input, data []byte) error {
 	out, err := output.Decode(data)
 	if err != nil {
 		return err

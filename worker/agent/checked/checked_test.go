@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
@@ -41,7 +42,7 @@ func task() *agent.Task {
 	text := "für\nTOTAL: 12.50\n"
 	return &agent.Task{
 		Spec: &mapreduce.JobSpec{Schema: []byte(schema)},
-		Assignment: mapreduce.Assignment{Unit: "d_chunk_1", Kind: mapreduce.KindMap, Index: 1, Text: &mapreduce.Text{
+		Assignment: protocol.Assignment{Unit: "d_chunk_1", Kind: mapreduce.KindMap, Index: 1, Text: &protocol.Text{
 			Document: "d", SHA256: make([]byte, 32), Content: []byte(text), CoreEnd: len(text), ByteOffset: 1000, CharOffset: 900, ChunkIndex: 1, Chunks: 2,
 		}},
 	}
@@ -65,7 +66,7 @@ func TestMapUnits(t *testing.T) {
 				}
 			}}
 			res, err := checked.New(a).Run(t.Context(), task(), nil)
-			if class, _ := agent.Classify(err); res != nil || !errors.Is(err, check.ErrBreach) || class != mapreduce.PermanentUnit {
+			if class, _ := agent.Classify(err); res != nil || !errors.Is(err, check.ErrBreach) || class != protocol.PermanentUnit {
 				t.Errorf("Run = %v, %v of class %v; want a breach that is permanent for the unit", res, err, class)
 			}
 		})
@@ -93,13 +94,13 @@ func TestValues(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		made   output.Output
-		inputs []mapreduce.Input
+		inputs []protocol.Input
 		want   error
 	}{
-		{"cited by an input", cited, []mapreduce.Input{{Unit: "in", Data: given}}, nil},
-		{"cited by what is referred to", cited, []mapreduce.Input{{Unit: "in", Data: given, Referred: true}}, nil},
+		{"cited by an input", cited, []protocol.Input{{Unit: "in", Data: given}}, nil},
+		{"cited by what is referred to", cited, []protocol.Input{{Unit: "in", Data: given, Referred: true}}, nil},
 		{"cited by nobody", cited, nil, check.ErrBreach},
-		{"cited by what has failed", cited, []mapreduce.Input{{Unit: "in", Data: given, Failed: true}}, check.ErrBreach},
+		{"cited by what has failed", cited, []protocol.Input{{Unit: "in", Data: given, Failed: true}}, check.ErrBreach},
 		{"another form", output.Output{Value: []byte(`[]`)}, nil, jsonvalue.ErrForm},
 		{"records", output.Output{}, nil, jsonvalue.ErrForm},
 	} {
@@ -107,7 +108,7 @@ func TestValues(t *testing.T) {
 			write := &agent.Task{
 				Spec:       &mapreduce.JobSpec{},
 				StageSpec:  &agent.StageSpec{Name: "s", Output: agent.Items, Schema: []byte(`{"type":"object"}`)},
-				Assignment: mapreduce.Assignment{Unit: "s_0", Kind: mapreduce.KindMap, Stage: "s", Inputs: tt.inputs},
+				Assignment: protocol.Assignment{Unit: "s_0", Kind: mapreduce.KindMap, Stage: "s", Inputs: tt.inputs},
 			}
 			if _, err := checked.New(liar{tt.made}).Run(t.Context(), write, nil); !errors.Is(err, tt.want) {
 				t.Errorf("error %v, want %v", err, tt.want)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -301,7 +302,7 @@ func TestRepair(t *testing.T) {
 			}
 			if tt.value == "" {
 				class, _ := agent.Classify(err)
-				if err == nil || class != mapreduce.Retryable {
+				if err == nil || class != protocol.Retryable {
 					t.Errorf("got %+v, %v", res, err)
 				}
 				if _, _, err = r.try(t, 0); err == nil || len(r.fake.Entries()) != 3 { // the first answer is remembered, another repair is asked for
@@ -424,7 +425,7 @@ stages:
 			if err != nil {
 				t.Fatal(err)
 			}
-			task.Text, task.Item, task.Inputs = nil, []byte(`{"agent":"`+name+`"}`), []mapreduce.Input{{Data: bundle}}
+			task.Text, task.Item, task.Inputs = nil, []byte(`{"agent":"`+name+`"}`), []protocol.Input{{Data: bundle}}
 		}
 		r.run(t)
 		e := r.fake.Entries()[0]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -346,7 +347,7 @@ func (r *rig) task(t testing.TB) *agent.Task {
 	}
 	sum := sha256.Sum256([]byte(own))
 	return &agent.Task{
-		Assignment: mapreduce.Assignment{Job: "mr_20260101_abcdef", Unit: "own.txt", Attempt: r.disk.attempt, Kind: mapreduce.KindMap, Stage: "look", Text: &mapreduce.Text{
+		Assignment: protocol.Assignment{Job: "mr_20260101_abcdef", Unit: "own.txt", Attempt: r.disk.attempt, Kind: mapreduce.KindMap, Stage: "look", Text: &protocol.Text{
 			Document: "own.txt", SHA256: sum[:], Content: []byte(own), CoreEnd: len(own), Chunks: 1, Length: int64(len(own)),
 		}},
 		Spec: &r.spec, StageSpec: stage,

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/answer"
@@ -94,7 +95,7 @@ func (t *tallies) noteMisfit(task *agent.Task, misfit *llm.Error) error {
 	if of.noJSON == n {
 		what = fmt.Sprintf("%d of %d answers were no JSON; the first begins %q", n, n, of.begins)
 	}
-	return &llm.Error{Kind: llm.Mismatch, Class: mapreduce.PermanentJob, Message: what + "; ask another model, or try --sample 1"}
+	return &llm.Error{Kind: llm.Mismatch, Class: protocol.PermanentJob, Message: what + "; ask another model, or try --sample 1"}
 }
 
 // NoteMisfit notes that a unit had no answer that could be read. It returns the error that ends the

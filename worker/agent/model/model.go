@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -240,7 +241,7 @@ func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
 }
 
 // Batches returns what makes a batch of an order.
-func (a *Agent) Batches(order *mapreduce.BatchOrder) (batch.Vendor, error) {
+func (a *Agent) Batches(order *protocol.BatchOrder) (batch.Vendor, error) {
 	s := settings.Settings{Provider: order.Provider, Model: llm.Model(order.Model)}
 	if order.Own {
 		s.BaseURL, s.ToolMode = order.Vars[settings.VarBaseURL], order.Vars[settings.VarTools] == "true"
@@ -249,7 +250,7 @@ func (a *Agent) Batches(order *mapreduce.BatchOrder) (batch.Vendor, error) {
 }
 
 // BatchPrices returns the prices of the models of an order.
-func (a *Agent) BatchPrices(order *mapreduce.BatchOrder) (*llm.Prices, error) {
+func (a *Agent) BatchPrices(order *protocol.BatchOrder) (*llm.Prices, error) {
 	return a.cfg.Prices.With([]byte(order.Vars[settings.VarPrices]))
 }
 

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -128,6 +128,6 @@ func plainText(raw []byte) string {
 }
 
 // DocumentOf is what templates may say of the unit's document.
-func DocumentOf(t *mapreduce.Text) []pipeline.Document {
+func DocumentOf(t *protocol.Text) []pipeline.Document {
 	return []pipeline.Document{{ID: string(t.Document), Metadata: t.Metadata}}
 }

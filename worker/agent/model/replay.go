@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -21,7 +21,7 @@ type mute struct {
 // Complete implements llm.Provider.
 func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 	return nil, &llm.Error{
-		Kind: llm.Invalid, Class: mapreduce.PermanentJob,
+		Kind: llm.Invalid, Class: protocol.PermanentJob,
 		Message: fmt.Sprintf("job %s has no stored answer to what unit %s asks in its repetition: it was asked something else there, "+
 			"by another version of this program maybe, or its answers together were too long to be kept", m.task.Spec.Replay, m.task.Unit),
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/size"
@@ -108,7 +109,7 @@ func IsTooLarge(err error) bool {
 func (s *Session) InVain(ctx context.Context, err error) bool {
 	class, _ := agent.Classify(llm.ForAgent(err))
 	_, ofModel := errors.AsType[*llm.Error](err)
-	return ctx.Err() == nil && ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.Task.Last)
+	return ctx.Err() == nil && ofModel && (class == protocol.PermanentUnit || class == protocol.Retryable && s.Task.Last)
 }
 
 // NoteError notes what went wrong without making the attempt fail.

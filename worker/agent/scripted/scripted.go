@@ -32,6 +32,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -321,7 +322,7 @@ func (r *run) makePayload() Payload {
 }
 
 // firstLine returns the first line of a text's core that is not blank.
-func firstLine(t *mapreduce.Text) string {
+func firstLine(t *protocol.Text) string {
 	core := t.Content
 	if t.CoreEnd > t.CoreStart && t.CoreStart >= 0 && t.CoreEnd <= len(core) {
 		core = core[t.CoreStart:t.CoreEnd]

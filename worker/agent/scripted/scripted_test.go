@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/agenttest"
@@ -70,9 +71,9 @@ func open(t *testing.T, stored []byte, attempt int) *journal.Journal {
 func taskOf(unit mapreduce.UnitID, attempt int, vars map[string]string) *agent.Task {
 	text := "\n  first line \nsecond line"
 	return &agent.Task{
-		Assignment: mapreduce.Assignment{
+		Assignment: protocol.Assignment{
 			Job: "mr_20260101_abcdef", Unit: unit, Attempt: attempt,
-			Text: &mapreduce.Text{Content: []byte(text), CoreEnd: len(text)},
+			Text: &protocol.Text{Content: []byte(text), CoreEnd: len(text)},
 		},
 		Spec: &mapreduce.JobSpec{Vars: vars},
 	}
@@ -92,7 +93,7 @@ func TestBadScripts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := new(scripted.Agent).Run(t.Context(), taskOf("u", 1, map[string]string{tc.key: tc.value}), &meter{})
-			if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentJob || !strings.Contains(err.Error(), tc.key) {
+			if class, _ := agent.Classify(err); err == nil || class != protocol.PermanentJob || !strings.Contains(err.Error(), tc.key) {
 				t.Errorf("Run = %v of class %d; want an error for the job that names %s", err, class, tc.key)
 			}
 		})

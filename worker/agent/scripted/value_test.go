@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -17,12 +18,12 @@ import (
 // writing is a task of a stage that makes values of a schema, out of inputs.
 func writing(kind agent.OutputKind, schema string, vars map[string]string, inputs ...[]byte) *agent.Task {
 	task := &agent.Task{
-		Assignment: mapreduce.Assignment{Unit: "s_0", Attempt: 1, Kind: mapreduce.KindReduce, Stage: "s"},
+		Assignment: protocol.Assignment{Unit: "s_0", Attempt: 1, Kind: mapreduce.KindReduce, Stage: "s"},
 		Spec:       &mapreduce.JobSpec{Vars: vars},
 		StageSpec:  &agent.StageSpec{Name: "s", Output: kind, Schema: []byte(schema)},
 	}
 	for i, data := range inputs {
-		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: mapreduce.UnitID(fmt.Sprintf("in_%d", i)), Data: data})
+		task.Inputs = append(task.Inputs, protocol.Input{Unit: mapreduce.UnitID(fmt.Sprintf("in_%d", i)), Data: data})
 	}
 	return task
 }

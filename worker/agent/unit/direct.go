@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
@@ -45,7 +46,7 @@ func (d *Direct) Task(i int) *agent.Task {
 	sum := sha256.Sum256(doc.Text)
 	one := *d.task
 	one.Inputs = nil
-	one.Text = &mapreduce.Text{
+	one.Text = &protocol.Text{
 		Document: mapreduce.DocumentID(doc.Document), SHA256: sum[:], Metadata: doc.Metadata, Content: doc.Text,
 		CoreEnd: len(doc.Text), Chunks: 1, Length: int64(len(doc.Text)),
 	}

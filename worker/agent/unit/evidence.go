@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -38,7 +39,7 @@ func InEvidence(e *output.Evidence, u ground.Unit, s ground.Span) Place {
 func OnEvidence(task *agent.Task, e *output.Evidence) *agent.Task {
 	one := *task
 	one.Inputs, one.Whole = nil, nil
-	one.Text = &mapreduce.Text{
+	one.Text = &protocol.Text{
 		Document: mapreduce.DocumentID(e.Document), SHA256: e.SHA256, Metadata: e.Metadata, Content: e.Text,
 		CoreEnd: len(e.Text), Chunks: 1, Length: int64(len(e.Text)),
 	}

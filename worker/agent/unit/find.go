@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -49,14 +49,14 @@ func wholeOf(task *agent.Task, stretch ground.Unit) func(context.Context, func(*
 
 // Outside reports whether a place of the document is not all in what the unit was
 // given of it.
-func Outside(t *mapreduce.Text, s ground.Span) bool {
+func Outside(t *protocol.Text, s ground.Span) bool {
 	from := s.ByteStart - int(t.ByteOffset)
 	return from < 0 || from+s.ByteEnd-s.ByteStart > len(t.Content)
 }
 
 // placesOf returns the places of what an aligner has found. Outside is what the
 // unit did not read, be it in another stretch or not.
-func placesOf(t *mapreduce.Text, u ground.Unit, spans []ground.Span) []Place {
+func placesOf(t *protocol.Text, u ground.Unit, spans []ground.Span) []Place {
 	places := make([]Place, len(spans))
 	for i, s := range spans {
 		if s.Verified() || s.Grade == ground.Near {

@@ -3,7 +3,7 @@ package unit
 import (
 	"unicode/utf8"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/internal/text/lookalike"
 )
@@ -13,7 +13,7 @@ const maxResembling = 100
 
 // Resemble sets the places of quotes that were not found in a stretch of text that was recognised in
 // pictures, if words there look like them. What was found stays as it is.
-func Resemble(t *mapreduce.Text, stretch ground.Unit, quotes []string, places []Place) {
+func Resemble(t *protocol.Text, stretch ground.Unit, quotes []string, places []Place) {
 	var text *lookalike.Text
 	for i, quote := range quotes {
 		if places[i].Verified() {

@@ -11,6 +11,7 @@ import (
 	"cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/format/calendar"
@@ -64,7 +65,7 @@ func Reduced(out *output.Output) (*agent.Result, error) {
 
 // Aligner returns what finds quotes in a stretch of the unit's text, of bytes
 // [start,end). Offsets of what it finds are those of the document.
-func Aligner(t *mapreduce.Text, start, end int) ground.Unit {
+func Aligner(t *protocol.Text, start, end int) ground.Unit {
 	before := string(t.Content[:start])
 	return ground.Unit{
 		Chunk:  ground.NewChunk(string(t.Content[start:end]), start > 0 || t.ByteOffset > 0, end < len(t.Content) || t.ChunkIndex+1 < t.Chunks),

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -35,7 +36,7 @@ func named(t *testing.T) *schema.Schema {
 func chunk(document string, index int64, from, to int) *agent.Task {
 	sum := sha256.Sum256([]byte(document))
 	return &agent.Task{
-		Assignment: mapreduce.Assignment{Unit: mapreduce.ChunkUnit("d", int(index)), Kind: mapreduce.KindMap, Index: index, Text: &mapreduce.Text{
+		Assignment: protocol.Assignment{Unit: mapreduce.ChunkUnit("d", int(index)), Kind: mapreduce.KindMap, Index: index, Text: &protocol.Text{
 			Document: "d", SHA256: sum[:], Content: []byte(document[from:to]), CoreEnd: to - from,
 			ByteOffset: int64(from), CharOffset: int64(utf8.RuneCountInString(document[:from])), Chunks: 3, Length: int64(len(document)),
 		}},

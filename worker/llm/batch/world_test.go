@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
@@ -126,7 +126,7 @@ func TestCreationsThatPass(t *testing.T) {
 			v, _ := answering(t, c.vendor, c.all...)
 			_, err := v.Create(t.Context(), order(2))
 			e, ok := errors.AsType[*llm.Error](err)
-			if !ok || batch.Lost(err) || e.Kind != c.kind || e.Class != mapreduce.Retryable {
+			if !ok || batch.Lost(err) || e.Kind != c.kind || e.Class != protocol.Retryable {
 				t.Errorf("%v, want one of kind %v that passes", err, c.kind)
 			}
 		})
@@ -148,7 +148,7 @@ func TestCreationsThatDoNotPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, _ := answering(t, c.vendor, answer{to: "POST /files", status: 200, body: uploaded}, answer{to: "POST /batches", status: c.status, body: c.body})
 			_, err := v.Create(t.Context(), order(2))
-			if e, ok := errors.AsType[*llm.Error](err); !ok || batch.Lost(err) || e.Kind != c.kind || e.Class == mapreduce.Retryable {
+			if e, ok := errors.AsType[*llm.Error](err); !ok || batch.Lost(err) || e.Kind != c.kind || e.Class == protocol.Retryable {
 				t.Errorf("%v, want one of kind %v that does not pass", err, c.kind)
 			}
 		})
@@ -190,7 +190,7 @@ func TestFilesThatAreNotTaken(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 			_, err := v.Create(ctx, order(2))
 			stop()
-			if e, ok := errors.AsType[*llm.Error](err); !ok || batch.Lost(err) || e.Class != mapreduce.Retryable || len(a.sent["POST /batches"]) > 0 {
+			if e, ok := errors.AsType[*llm.Error](err); !ok || batch.Lost(err) || e.Class != protocol.Retryable || len(a.sent["POST /batches"]) > 0 {
 				t.Errorf("%s: %v", status, err)
 			}
 		}
@@ -237,7 +237,7 @@ func TestStatesOfTheWorld(t *testing.T) {
 			if err != nil || got.Status != c.want || got.Rest != c.rest {
 				t.Fatalf("%+v, %v; want %s, and lines without a result %s", got, err, c.want, c.rest)
 			}
-			if (got.Err != nil) != (c.kind != 0) || got.Err != nil && (got.Err.Kind != c.kind || (got.Err.Class == mapreduce.Retryable) != c.passes) {
+			if (got.Err != nil) != (c.kind != 0) || got.Err != nil && (got.Err.Kind != c.kind || (got.Err.Class == protocol.Retryable) != c.passes) {
 				t.Errorf("it failed for %v, want the kind %v, which passes: %v", got.Err, c.kind, c.passes)
 			}
 		})

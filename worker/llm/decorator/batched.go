@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -21,8 +22,8 @@ type BatchDesk interface {
 	Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
 	DoOnce(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
 	Recall(key string) ([]byte, bool)
-	PutLine(ctx context.Context, line *mapreduce.Line) error
-	LineReply(ctx context.Context, key []byte) (*mapreduce.LineReply, error)
+	PutLine(ctx context.Context, line *protocol.Line) error
+	LineReply(ctx context.Context, key []byte) (*protocol.LineReply, error)
 }
 
 // Batched has calls answered by a batch: it puts each down as a line, and parks the unit with an
@@ -100,7 +101,7 @@ func (b *Batched) Complete(ctx context.Context, req *llm.Request) (*llm.Response
 }
 
 // newLine returns the line of a request. The error says why it cannot go by batch.
-func (b *Batched) newLine(key []byte, req *llm.Request) (*mapreduce.Line, error) {
+func (b *Batched) newLine(key []byte, req *llm.Request) (*protocol.Line, error) {
 	limits := b.Vendor.Limits(req.Model)
 	size, err := b.Vendor.Size(batch.Line{CustomID: "0", Request: *req})
 	if err != nil {
@@ -114,10 +115,10 @@ func (b *Batched) newLine(key []byte, req *llm.Request) (*mapreduce.Line, error)
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) > mapreduce.MaxLine*3/4 {
-		return nil, llm.NewError(llm.TooLarge, "the call has %d bytes; %d are kept", len(raw), mapreduce.MaxLine*3/4)
+	if len(raw) > protocol.MaxLine*3/4 {
+		return nil, llm.NewError(llm.TooLarge, "the call has %d bytes; %d are kept", len(raw), protocol.MaxLine*3/4)
 	}
-	return &mapreduce.Line{
+	return &protocol.Line{
 		Key: key, Provider: b.Name(), Model: string(req.Model), Request: raw, Size: size,
 		MostLines: int64(limits.Lines), MostBytes: limits.Bytes, Fewest: int64(limits.Fewest), Tokens: b.Count(req),
 	}, nil
@@ -125,7 +126,7 @@ func (b *Batched) newLine(key []byte, req *llm.Request) (*mapreduce.Line, error)
 
 // wait puts a line down and parks the unit. What the call may cost in a batch is reserved before, and stays
 // so until the batch says what it took.
-func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line *mapreduce.Line) (*llm.Response, error) {
+func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line *protocol.Line) (*llm.Response, error) {
 	prompt := b.Count(req)
 	tokens := prompt + req.AnswerBound()
 	tier := llm.Batch
@@ -157,7 +158,7 @@ func (b *Batched) wait(ctx context.Context, req *llm.Request, name string, line 
 		return nil, err
 	}
 
-	parked := mapreduce.Parking{Handle: mapreduce.LineHandle(line.Key), Line: line.Key, Kept: b.Kept(tokens, max(most, 0))}
+	parked := mapreduce.Parking{Handle: protocol.LineHandle(line.Key), Line: line.Key, Kept: b.Kept(tokens, max(most, 0))}
 	parked.Note = fmt.Sprintf("a call of %s waits to be answered by a batch", BreakerName(b.Name(), req.Model))
 	return nil, &agent.ParkedError{Parking: parked}
 }
@@ -176,18 +177,18 @@ func (b *Batched) remember(ctx context.Context, name string, ask func(context.Co
 }
 
 // take returns what a batch made of a call.
-func (b *Batched) take(ctx context.Context, req *llm.Request, reply *mapreduce.LineReply) (*llm.Response, error) {
+func (b *Batched) take(ctx context.Context, req *llm.Request, reply *protocol.LineReply) (*llm.Response, error) {
 	switch reply.Outcome {
-	case mapreduce.LineSucceeded:
+	case protocol.LineSucceeded:
 		res, err := llm.DecodeResponse(reply.Response)
 		if err != nil {
 			return nil, err
 		}
 		b.record(req, reply, res, nil)
 		return res, nil
-	case mapreduce.LineRefused:
+	case protocol.LineRefused:
 		kind := llm.Kind(reply.Kind)
-		err := &llm.Error{Kind: kind, Class: mapreduce.PermanentUnit, Message: reply.Error}
+		err := &llm.Error{Kind: kind, Class: protocol.PermanentUnit, Message: reply.Error}
 		b.record(req, reply, nil, err)
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (b *Batched) take(ctx context.Context, req *llm.Request, reply *mapreduce.L
 }
 
 // record captures a call that a batch made, for the trace of its job, if that wants it.
-func (b *Batched) record(req *llm.Request, reply *mapreduce.LineReply, res *llm.Response, err error) {
+func (b *Batched) record(req *llm.Request, reply *protocol.LineReply, res *llm.Response, err error) {
 	captures := b.Desk.Captures()
 	if captures == mapreduce.CaptureOff {
 		return

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -127,7 +128,7 @@ var (
 
 func TestMeterSettlesEveryCall(t *testing.T) {
 	broken := func(status int, u llm.Usage) *llm.Error {
-		return &llm.Error{Kind: llm.CutOff, Class: mapreduce.Retryable, Status: status, Usage: u}
+		return &llm.Error{Kind: llm.CutOff, Class: protocol.Retryable, Status: status, Usage: u}
 	}
 	for _, c := range []struct {
 		name  string
@@ -140,7 +141,7 @@ func TestMeterSettlesEveryCall(t *testing.T) {
 		{"usage not told", &llm.Response{Stop: llm.StopEnd}, nil, "spent 100 500 5200"},
 		{"refused before it began", nil, broken(429, llm.Usage{}), "spent 0 0 0"},
 		{"no connection", nil, broken(0, llm.Usage{}), "spent 0 0 0"},
-		{"broken once it was sent", nil, &llm.Error{Kind: llm.Network, Class: mapreduce.Retryable, Sent: true}, "spent 100 500 5200"},
+		{"broken once it was sent", nil, &llm.Error{Kind: llm.Network, Class: protocol.Retryable, Sent: true}, "spent 100 500 5200"},
 		{"refused once it was sent", nil, &llm.Error{Kind: llm.RateLimited, Status: 429, Sent: true}, "spent 0 0 0"},
 		{"broken, nothing told", nil, broken(200, llm.Usage{}), "spent 100 500 5200"},
 		{"broken, input told", nil, broken(200, llm.Usage{Input: 80, Output: 1}), "spent 80 500 5160"},
@@ -219,8 +220,8 @@ func (c *caller) Call(ctx context.Context, name string, call func(context.Contex
 }
 
 func TestGuardTellsTheClass(t *testing.T) {
-	for kind, want := range map[llm.Kind]mapreduce.FailureClass{
-		llm.Auth: mapreduce.PermanentJob, llm.Refused: mapreduce.PermanentUnit, llm.Overloaded: mapreduce.Retryable,
+	for kind, want := range map[llm.Kind]protocol.FailureClass{
+		llm.Auth: protocol.PermanentJob, llm.Refused: protocol.PermanentUnit, llm.Overloaded: protocol.Retryable,
 	} {
 		c := &caller{}
 		s := &script{do: func(context.Context, int) (*llm.Response, error) { return nil, failure(kind, time.Minute) }}

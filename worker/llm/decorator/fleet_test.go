@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -36,21 +37,21 @@ func second() *script {
 func TestGatesKeepToTheirShareOfTheFleet(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		share mapreduce.LimitShare
+		share protocol.LimitShare
 		took  time.Duration
 	}{
-		{"no limit", mapreduce.LimitShare{Part: 1}, time.Second},
-		{"calls at once", mapreduce.LimitShare{Calls: 5, Part: 1}, 6 * time.Second},
-		{"half of the requests", mapreduce.LimitShare{Rates: mapreduce.Rates{Requests: 20}, Left: mapreduce.Rates{Requests: 20}, Part: 0.5}, 121 * time.Second},
-		{"half of the prompts", mapreduce.LimitShare{Rates: mapreduce.Rates{Input: 3000}, Left: mapreduce.Rates{Input: 3000}, Part: 0.5}, 61 * time.Second},
-		{"nothing left", mapreduce.LimitShare{Rates: mapreduce.Rates{Requests: 60}, Part: 0.5}, 61 * time.Second},
-		{"a pause", mapreduce.LimitShare{Part: 1, Pause: 20 * time.Second}, 21 * time.Second},
+		{"no limit", protocol.LimitShare{Part: 1}, time.Second},
+		{"calls at once", protocol.LimitShare{Calls: 5, Part: 1}, 6 * time.Second},
+		{"half of the requests", protocol.LimitShare{Rates: mapreduce.Rates{Requests: 20}, Left: mapreduce.Rates{Requests: 20}, Part: 0.5}, 121 * time.Second},
+		{"half of the prompts", protocol.LimitShare{Rates: mapreduce.Rates{Input: 3000}, Left: mapreduce.Rates{Input: 3000}, Part: 0.5}, 61 * time.Second},
+		{"nothing left", protocol.LimitShare{Rates: mapreduce.Rates{Requests: 60}, Part: 0.5}, 61 * time.Second},
+		{"a pause", protocol.LimitShare{Part: 1, Pause: 20 * time.Second}, 21 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, gates := limited(second())
 				c.share.Name = scripted
-				gates.Share([]mapreduce.LimitShare{c.share})
+				gates.Share([]protocol.LimitShare{c.share})
 				start := time.Now()
 				many(t, 30, l)
 				if took := time.Since(start).Truncate(time.Second); took != c.took {
@@ -66,7 +67,7 @@ func TestASharesTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := second()
 		l, gates := limited(s)
-		share := []mapreduce.LimitShare{{Name: scripted, Part: 1, For: 10 * time.Second}}
+		share := []protocol.LimitShare{{Name: scripted, Part: 1, For: 10 * time.Second}}
 		gates.Share(share)
 		many(t, 1, l)
 		time.Sleep(10 * time.Second) //nolint:forbidigo // in a synctest bubble
@@ -111,7 +112,7 @@ func TestGatesTellWhatTheyWereTold(t *testing.T) {
 		default:
 			t.Error("a refusal is not told at once")
 		}
-		want := []mapreduce.LimitNote{{
+		want := []protocol.LimitNote{{
 			Name: scripted, Successes: 2, Refused: true, Pause: 3 * time.Second,
 			Told: mapreduce.Rates{Requests: 60, Input: 9000, Output: 700},
 			Left: mapreduce.Rates{Requests: 50, Input: 8000, Output: 600},

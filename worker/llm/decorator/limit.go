@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 )
@@ -119,18 +119,18 @@ func (gs *Gates) gateOf(name string) *gate {
 }
 
 // Share sets the shares of this process.
-func (gs *Gates) Share(shares []mapreduce.LimitShare) {
+func (gs *Gates) Share(shares []protocol.LimitShare) {
 	for i := range shares {
 		gs.gateOf(shares[i].Name).takeShare(time.Now(), &shares[i])
 	}
 }
 
 // Notes returns the observations of models since the last call of Notes, sorted by name.
-func (gs *Gates) Notes() []mapreduce.LimitNote {
+func (gs *Gates) Notes() []protocol.LimitNote {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 
-	var notes []mapreduce.LimitNote
+	var notes []protocol.LimitNote
 	for name, g := range gs.all {
 		if n, seen := g.takeNote(); seen {
 			n.Name = name
@@ -138,7 +138,7 @@ func (gs *Gates) Notes() []mapreduce.LimitNote {
 		}
 	}
 
-	slices.SortFunc(notes, func(a, b mapreduce.LimitNote) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(notes, func(a, b protocol.LimitNote) int { return strings.Compare(a.Name, b.Name) })
 	return notes
 }
 
@@ -182,7 +182,7 @@ func (o *outcome) noteError(err error, n int) time.Duration {
 
 	o.refused = e.Kind == llm.RateLimited || e.Kind == llm.Overloaded
 	o.pause, o.usage, o.limits = e.RetryAfter, e.Usage, e.Limits
-	if e.Kind != llm.RateLimited || e.Class != mapreduce.Retryable || e.Status == http.StatusOK {
+	if e.Kind != llm.RateLimited || e.Class != protocol.Retryable || e.Status == http.StatusOK {
 		return 0 // of an answer that had begun, something was paid: that is the meter's affair
 	}
 
@@ -209,7 +209,7 @@ type gate struct {
 	part   float64
 	calls  int       // at once, of the share; 0 is no limit
 	until  time.Time // the share is valid; zero is for ever
-	note   mapreduce.LimitNote
+	note   protocol.LimitNote
 	noted  bool
 }
 
@@ -385,16 +385,16 @@ func (g *gate) addOutcome(o outcome) {
 }
 
 // takeNote returns the observations since the last note, if there are any.
-func (g *gate) takeNote() (mapreduce.LimitNote, bool) {
+func (g *gate) takeNote() (protocol.LimitNote, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n, noted := g.note, g.noted
-	g.note, g.noted = mapreduce.LimitNote{}, false
+	g.note, g.noted = protocol.LimitNote{}, false
 	return n, noted
 }
 
 // takeShare sets the process's share of the fleet's limits.
-func (g *gate) takeShare(now time.Time, s *mapreduce.LimitShare) {
+func (g *gate) takeShare(now time.Time, s *protocol.LimitShare) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -82,7 +82,7 @@ func (n *NextTier) inFlex(ctx context.Context, req *llm.Request) (*llm.Response,
 
 	// What it may have cost is what the error says with which it was broken off; without that, that it was sent.
 	n.stalled.Store(true)
-	stalled := &llm.Error{Kind: llm.Timeout, Class: mapreduce.Retryable, Sent: true, Message: errStalled.Error(), Err: err}
+	stalled := &llm.Error{Kind: llm.Timeout, Class: protocol.Retryable, Sent: true, Message: errStalled.Error(), Err: err}
 	if ok {
 		stalled.Usage, stalled.Sent = e.Usage, e.Sent
 	}

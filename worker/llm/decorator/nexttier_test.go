@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
@@ -30,7 +30,7 @@ func (s *stalling) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 		return &llm.Response{Tier: req.Parameters.Tier}, nil
 	}
 	<-ctx.Done()
-	return nil, &llm.Error{Kind: llm.Network, Class: mapreduce.Retryable, Sent: true, Message: "the call was called off"}
+	return nil, &llm.Error{Kind: llm.Network, Class: protocol.Retryable, Sent: true, Message: "the call was called off"}
 }
 
 // A call that stalls in flex is made in the standard tier at its bound, and so is what is asked after it: neither is

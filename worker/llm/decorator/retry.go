@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -72,7 +72,7 @@ func (r *Retry) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embeddin
 // retryPause returns how long to wait after the nth failure, and whether at all.
 func (r *Retry) retryPause(err error, n int) (time.Duration, bool) {
 	e, ok := errors.AsType[*llm.Error](err)
-	if !ok || e.Class != mapreduce.Retryable || r.Elsewhere && e.Kind == llm.Timeout {
+	if !ok || e.Class != protocol.Retryable || r.Elsewhere && e.Kind == llm.Timeout {
 		return 0, false
 	}
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -168,7 +168,7 @@ func TestPicturesThatAServerRefuses(t *testing.T) {
 		p, fake := start(t, vendor, fakellm.Config{Key: testKey, Model: says("ok")})
 		_, err := p.Complete(t.Context(), askOf(nil, broken))
 		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || e.Class == mapreduce.Retryable {
+		if !ok || e.Class == protocol.Retryable {
 			t.Errorf("%s: %v", vendor, err)
 		}
 		if n := len(fake.Entries()); n > 2 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
@@ -182,7 +183,7 @@ func TestNoRoomInFlexIsWaitedFor(t *testing.T) {
 		}))
 		_, err := p.Complete(t.Context(), &llm.Request{Model: "m", Messages: []llm.Message{llm.Say(llm.User, "yes?")}, Parameters: parameters.Set{Tier: "flex"}})
 		e, ok := err.(*llm.Error)
-		if !ok || e.Class != mapreduce.Retryable || !slices.Contains([]llm.Kind{llm.RateLimited, llm.Overloaded}, e.Kind) || e.Usage != (llm.Usage{}) {
+		if !ok || e.Class != protocol.Retryable || !slices.Contains([]llm.Kind{llm.RateLimited, llm.Overloaded}, e.Kind) || e.Usage != (llm.Usage{}) {
 			t.Errorf("%s: %v, want a want of room that costs nothing", c.vendor, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -43,7 +44,7 @@ func (m *metered) Spent(c mapreduce.Charge) {
 
 // LineReply implements agent.Calls. What a batch answered was paid for when it came, and is told once: the
 // journal remembers it from then on.
-func (m *metered) LineReply(ctx context.Context, key []byte) (*mapreduce.LineReply, error) {
+func (m *metered) LineReply(ctx context.Context, key []byte) (*protocol.LineReply, error) {
 	r, err := m.Calls.LineReply(ctx, key)
 	if r != nil {
 		m.tokens.Add(r.Tokens.Total())

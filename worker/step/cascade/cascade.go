@@ -24,6 +24,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline/cascading"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/ascent"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -226,9 +227,9 @@ func mustEnd(ctx context.Context, err error, lastChance bool) bool {
 	}
 
 	switch class, _ := agent.Classify(err); class {
-	case mapreduce.PermanentUnit:
+	case protocol.PermanentUnit:
 		return false
-	case mapreduce.PermanentJob:
+	case protocol.PermanentJob:
 		return true
 	}
 	return !lastChance

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline/cascading"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/ascent"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -68,7 +69,7 @@ func (n *notes) Spent(c mapreduce.Charge) { n.spent += c.CostMicros }
 func taskOf(t *testing.T, handle, answer string) *agent.Task {
 	t.Helper()
 	task := &agent.Task{
-		Assignment: mapreduce.Assignment{Unit: "u", Kind: mapreduce.KindMap},
+		Assignment: protocol.Assignment{Unit: "u", Kind: mapreduce.KindMap},
 		Spec: &mapreduce.JobSpec{
 			Provider: "last", Model: "m", Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}`),
 			Vars: map[string]string{"base_url": "http://last"},
@@ -79,7 +80,7 @@ func taskOf(t *testing.T, handle, answer string) *agent.Task {
 		},
 	}
 	if handle != "" {
-		task.WakeCall = &mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)}
+		task.WakeCall = &protocol.WakeCall{Handle: handle, Answer: []byte(answer)}
 	}
 	return task
 }

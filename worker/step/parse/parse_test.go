@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/html"
 	"github.com/coditect/mapreduce/internal/document/plain"
@@ -21,9 +22,9 @@ func run(ctx context.Context, name, mediaType, content string) (*agent.Result, e
 	if err != nil {
 		return nil, err
 	}
-	return parse.Runner{Formats: formats}.Run(ctx, &agent.Task{Assignment: mapreduce.Assignment{
+	return parse.Runner{Formats: formats}.Run(ctx, &agent.Task{Assignment: protocol.Assignment{
 		Kind: mapreduce.KindParse,
-		Text: &mapreduce.Text{Document: mapreduce.DocumentID(name), MediaType: mediaType, Content: []byte(content)},
+		Text: &protocol.Text{Document: mapreduce.DocumentID(name), MediaType: mediaType, Content: []byte(content)},
 	}}, new(agenttest.Calls))
 }
 
@@ -60,8 +61,8 @@ func TestReadingOfTheJob(t *testing.T) {
 		false: {Reading: mapreduce.Reading{PageText: mapreduce.PageTextMain}},
 		true:  {Reading: mapreduce.Reading{PageText: mapreduce.PageTextFull}},
 	} {
-		res, err := parse.Runner{Formats: formats}.Run(t.Context(), &agent.Task{Spec: spec, Assignment: mapreduce.Assignment{
-			Kind: mapreduce.KindParse, Text: &mapreduce.Text{Document: "p.html", MediaType: "text/html", Content: []byte(page)},
+		res, err := parse.Runner{Formats: formats}.Run(t.Context(), &agent.Task{Spec: spec, Assignment: protocol.Assignment{
+			Kind: mapreduce.KindParse, Text: &protocol.Text{Document: "p.html", MediaType: "text/html", Content: []byte(page)},
 		}}, new(agenttest.Calls))
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +89,7 @@ func TestSkips(t *testing.T) {
 
 func TestParseFails(t *testing.T) {
 	_, err := parse.Runner{}.Run(t.Context(), &agent.Task{}, nil)
-	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit {
+	if class, _ := agent.Classify(err); err == nil || class != protocol.PermanentUnit {
 		t.Errorf("no document: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/digest"
 	"github.com/coditect/mapreduce/internal/text/ground"
@@ -60,7 +61,7 @@ func Choose(task *agent.Task) []output.Passage {
 // A chooser chooses the passages of a unit.
 type chooser struct {
 	task   *agent.Task
-	text   *mapreduce.Text
+	text   *protocol.Text
 	source refs.Source
 }
 

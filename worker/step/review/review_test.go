@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline/waiting"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -21,7 +22,7 @@ import (
 type finder struct {
 	value string
 	asked int
-	woken *mapreduce.WakeCall // that it was given last
+	woken *protocol.WakeCall // that it was given last
 }
 
 // Run implements step.Runner.
@@ -62,12 +63,12 @@ func (n *notes) Recall(key string) ([]byte, bool) {
 
 func task(handle, answer string, when ...string) *agent.Task {
 	t := &agent.Task{
-		Assignment: mapreduce.Assignment{Job: "j", Unit: "u", Kind: mapreduce.KindMap},
+		Assignment: protocol.Assignment{Job: "j", Unit: "u", Kind: mapreduce.KindMap},
 		Spec:       &mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
 		StageSpec:  &agent.StageSpec{Name: "map", Documents: true, Output: agent.Records, Review: waiting.Rule{When: when}},
 	}
 	if handle != "" {
-		t.WakeCall = &mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)}
+		t.WakeCall = &protocol.WakeCall{Handle: handle, Answer: []byte(answer)}
 	}
 	return t
 }
@@ -141,7 +142,7 @@ func TestUnitsWaitAnew(t *testing.T) {
 	// What does not fit into the journal fails the unit, as it would be found and paid for again.
 	n.room, n.kept = 10, make(map[string][]byte)
 	_, err = review.New(f).Run(t.Context(), task("", "", "all"), n)
-	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit || !strings.Contains(err.Error(), "too large to be kept") {
+	if class, _ := agent.Classify(err); err == nil || class != protocol.PermanentUnit || !strings.Contains(err.Error(), "too large to be kept") {
 		t.Errorf("without room: %v", err)
 	}
 }
@@ -171,7 +172,7 @@ func TestTimeIsOver(t *testing.T) {
 		}
 		res, err := review.New(f).Run(t.Context(), timed(p.Handle, tt.answer), n)
 		if class, _ := agent.Classify(err); tt.want == "" {
-			if err == nil || class != mapreduce.PermanentUnit || !strings.Contains(err.Error(), "nobody has decided about 1 value, the first of them a of record 0.0, within 48h") {
+			if err == nil || class != protocol.PermanentUnit || !strings.Contains(err.Error(), "nobody has decided about 1 value, the first of them a of record 0.0, within 48h") {
 				t.Errorf("%s, %s: %v", tt.then, tt.answer, err)
 			}
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/jsonvalue"
@@ -22,7 +23,7 @@ const orders = `{"title":"order","type":"object","properties":{
 	"order":{"type":"string","x-coditect":{"labels":["ORDER"]}},
 	"total":{"type":"number","x-coditect":{"labels":["TOTAL"]}}}}`
 
-func run(t *testing.T, schema string, a mapreduce.Assignment) (*agent.Result, error) {
+func run(t *testing.T, schema string, a protocol.Assignment) (*agent.Result, error) {
 	t.Helper()
 	task := &agent.Task{Assignment: a, Spec: &mapreduce.JobSpec{Provider: "rules", Schema: []byte(schema)}}
 	return rules.New().Run(context.Background(), task, nil)
@@ -30,10 +31,10 @@ func run(t *testing.T, schema string, a mapreduce.Assignment) (*agent.Result, er
 
 // chunk is the second of two chunks of a document, of which before bytes are
 // context.
-func chunk(content string, before int) mapreduce.Assignment {
-	return mapreduce.Assignment{
+func chunk(content string, before int) protocol.Assignment {
+	return protocol.Assignment{
 		Unit: "d_chunk_1", Kind: mapreduce.KindMap, Index: 1,
-		Text: &mapreduce.Text{
+		Text: &protocol.Text{
 			Document: "d", SHA256: make([]byte, 32), Content: []byte(content), CoreStart: before, CoreEnd: len(content),
 			ByteOffset: 1000, CharOffset: 900, ChunkIndex: 1, Chunks: 2,
 		},
@@ -92,7 +93,7 @@ func TestOverWhenItsTimeIs(t *testing.T) {
 func TestTextTooLongForItsPattern(t *testing.T) {
 	large := `{"properties":{"a":{"type":"string","x-coditect":{"pattern":"` + strings.Repeat("a?", 4999) + `$"}}}}`
 	_, err := run(t, large, chunk(strings.Repeat("b", pattern.MaxWork/9998+1), 0))
-	if class, _ := agent.Classify(err); class != mapreduce.PermanentUnit || !strings.Contains(fmt.Sprint(err), "too large for") {
+	if class, _ := agent.Classify(err); class != protocol.PermanentUnit || !strings.Contains(fmt.Sprint(err), "too large for") {
 		t.Errorf("Run = %v of class %v; want a permanent failure of the unit", err, class)
 	}
 }
@@ -112,15 +113,15 @@ func TestFailuresAreClassified(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		schema string
-		a      mapreduce.Assignment
-		want   mapreduce.FailureClass
+		a      protocol.Assignment
+		want   protocol.FailureClass
 	}{
-		{"a schema that is none", `{"type":"nonsense"}`, chunk("x", 0), mapreduce.PermanentJob},
-		{"an input that is no output", orders, mapreduce.Assignment{Kind: mapreduce.KindFinal, Inputs: []mapreduce.Input{{
+		{"a schema that is none", `{"type":"nonsense"}`, chunk("x", 0), protocol.PermanentJob},
+		{"an input that is no output", orders, protocol.Assignment{Kind: mapreduce.KindFinal, Inputs: []protocol.Input{{
 			Unit: "d", Data: []byte("\xff\xff"),
-		}}}, mapreduce.PermanentUnit},
-		{"a kind it does not know", orders, mapreduce.Assignment{Kind: mapreduce.KindDirect + 1}, mapreduce.PermanentJob},
-		{"a direct unit without documents", orders, mapreduce.Assignment{Kind: mapreduce.KindDirect}, mapreduce.PermanentUnit},
+		}}}, protocol.PermanentUnit},
+		{"a kind it does not know", orders, protocol.Assignment{Kind: mapreduce.KindDirect + 1}, protocol.PermanentJob},
+		{"a direct unit without documents", orders, protocol.Assignment{Kind: mapreduce.KindDirect}, protocol.PermanentUnit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := run(t, tt.schema, tt.a)
@@ -141,16 +142,16 @@ func TestMergesValues(t *testing.T) {
 		task := &agent.Task{
 			Spec:       &mapreduce.JobSpec{},
 			StageSpec:  &agent.StageSpec{Name: "s", Output: agent.Items, Group: true, Schema: []byte(schema)},
-			Assignment: mapreduce.Assignment{Unit: "s_L1_0", Kind: mapreduce.KindReduce, Stage: "s"},
+			Assignment: protocol.Assignment{Unit: "s_L1_0", Kind: mapreduce.KindReduce, Stage: "s"},
 		}
 		for _, v := range values {
 			data, err := (&output.Output{Value: []byte(v)}).Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			task.Inputs = append(task.Inputs, mapreduce.Input{Unit: "in", Data: data})
+			task.Inputs = append(task.Inputs, protocol.Input{Unit: "in", Data: data})
 		}
-		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: "gone", Failed: true})
+		task.Inputs = append(task.Inputs, protocol.Input{Unit: "gone", Failed: true})
 		return checked.New(rules.New()).Run(t.Context(), task, nil)
 	}
 	res, err := group(`{"type":"object"}`, `{"l":[1,2]}`, `{"l":[2,3],"x":"y"}`)
@@ -162,7 +163,7 @@ func TestMergesValues(t *testing.T) {
 		t.Errorf("value %s of text %q and error %v, want %s", out.Value, res.Text, err, want)
 	}
 	_, err = group(`{"properties":{"l":{"maxItems":2}}}`, `{"l":[1,2]}`, `{"l":[2,3]}`)
-	if class, _ := agent.Classify(err); !errors.Is(err, jsonvalue.ErrForm) || class != mapreduce.PermanentUnit {
+	if class, _ := agent.Classify(err); !errors.Is(err, jsonvalue.ErrForm) || class != protocol.PermanentUnit {
 		t.Errorf("a list that is too long: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/text/ground"
 	"github.com/coditect/mapreduce/internal/text/rules"
@@ -181,7 +181,7 @@ func (p *program) ownResult(task *agent.Task, found rules.Output, document *grou
 }
 
 // recordValues returns the values of a record that are the unit's own.
-func (p *program) recordValues(t *mapreduce.Text, aligner ground.Unit, found []find.Found, own func(find.Found) bool) []unit.Value {
+func (p *program) recordValues(t *protocol.Text, aligner ground.Unit, found []find.Found, own func(find.Found) bool) []unit.Value {
 	var values []unit.Value
 	for _, f := range found {
 		if !own(f) {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -39,7 +40,7 @@ func pieces(source, document string, cuts []int, around int, whole func(context.
 		for ; to < len(document) && !utf8.RuneStart(document[to]); to++ {
 		}
 		tasks = append(tasks, &agent.Task{
-			Assignment: mapreduce.Assignment{Unit: mapreduce.ChunkUnit("d", i), Kind: mapreduce.KindMap, Index: int64(i), Text: &mapreduce.Text{
+			Assignment: protocol.Assignment{Unit: mapreduce.ChunkUnit("d", i), Kind: mapreduce.KindMap, Index: int64(i), Text: &protocol.Text{
 				Document: "d", SHA256: sum[:], Content: []byte(document[from:to]), CoreStart: cuts[i] - from, CoreEnd: cuts[i+1] - from,
 				ByteOffset: int64(from), CharOffset: int64(utf8.RuneCountInString(document[:from])),
 				ChunkIndex: i, Chunks: len(cuts) - 1, Length: int64(len(document)),

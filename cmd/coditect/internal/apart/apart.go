@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/apart"
@@ -55,14 +56,14 @@ func (c Command) Starter(whose string) apart.Start {
 	if c.Path == "" {
 		return nil
 	}
-	return func(f mapreduce.Fleet) (apart.Process, error) { return c.start(f, whose) }
+	return func(f protocol.Fleet) (apart.Process, error) { return c.start(f, whose) }
 }
 
 // pipeBytes is the buffer of the connection to a process, each way.
 const pipeBytes = 256 << 10
 
 // start starts a process whose worker has f for its orchestrator.
-func (c Command) start(f mapreduce.Fleet, whose string) (apart.Process, error) {
+func (c Command) start(f protocol.Fleet, whose string) (apart.Process, error) {
 	s, err := server.New(noService{}, f, server.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err

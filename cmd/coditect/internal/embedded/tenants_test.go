@@ -30,6 +30,7 @@ import (
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/script"
@@ -188,13 +189,13 @@ type puppet struct {
 	t       *testing.T
 	stream  client.WorkerStream
 	session mapreduce.SessionID
-	given   map[mapreduce.JobID][]mapreduce.Assignment
-	drop    []mapreduce.Held
+	given   map[mapreduce.JobID][]protocol.Assignment
+	drop    []protocol.Held
 	end     context.CancelFunc
 }
 
 // puppet greets the server, as a session that holds something.
-func (w *town) puppet(name string, session mapreduce.SessionID, holding ...mapreduce.Held) *puppet {
+func (w *town) puppet(name string, session mapreduce.SessionID, holding ...protocol.Held) *puppet {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.t.Context())
 	stream, err := w.as(name).Connect(ctx)
@@ -202,9 +203,9 @@ func (w *town) puppet(name string, session mapreduce.SessionID, holding ...mapre
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(stop)
-	p := &puppet{t: w.t, stream: stream, session: session, given: make(map[mapreduce.JobID][]mapreduce.Assignment), end: stop}
-	p.send(&mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: session, Slots: 4, Offer: mapreduce.Offer{Providers: w.steps.Names()}, Holding: holding}})
-	p.until(func(m *mapreduce.ToWorker) bool {
+	p := &puppet{t: w.t, stream: stream, session: session, given: make(map[mapreduce.JobID][]protocol.Assignment), end: stop}
+	p.send(&protocol.FromWorker{Hello: &protocol.Hello{Session: session, Slots: 4, Offer: mapreduce.Offer{Providers: w.steps.Names()}, Holding: holding}})
+	p.until(func(m *protocol.ToWorker) bool {
 		if m.Welcome == nil {
 			return false
 		}
@@ -214,7 +215,7 @@ func (w *town) puppet(name string, session mapreduce.SessionID, holding ...mapre
 	return p
 }
 
-func (p *puppet) send(m *mapreduce.FromWorker) {
+func (p *puppet) send(m *protocol.FromWorker) {
 	p.t.Helper()
 	if err := p.stream.Send(m); err != nil {
 		p.t.Fatal(err)
@@ -222,7 +223,7 @@ func (p *puppet) send(m *mapreduce.FromWorker) {
 }
 
 // until reads what the server says until something is there.
-func (p *puppet) until(there func(*mapreduce.ToWorker) bool) {
+func (p *puppet) until(there func(*protocol.ToWorker) bool) {
 	p.t.Helper()
 	for {
 		m, err := p.stream.Recv()
@@ -239,16 +240,16 @@ func (p *puppet) until(there func(*mapreduce.ToWorker) bool) {
 }
 
 // unit waits for a unit of one of some jobs.
-func (p *puppet) unit(ids ...mapreduce.JobID) mapreduce.Held {
+func (p *puppet) unit(ids ...mapreduce.JobID) protocol.Held {
 	p.t.Helper()
 	for {
 		for _, id := range ids {
 			if len(p.given[id]) > 0 {
 				a := p.given[id][0]
-				return mapreduce.Held{Job: id, Unit: a.Unit, Attempt: a.Attempt}
+				return protocol.Held{Job: id, Unit: a.Unit, Attempt: a.Attempt}
 			}
 		}
-		p.until(func(*mapreduce.ToWorker) bool { return true })
+		p.until(func(*protocol.ToWorker) bool { return true })
 	}
 }
 
@@ -279,18 +280,18 @@ func TestWorkerOfATenant(t *testing.T) {
 	if len(bound.drop) != 1 || bound.drop[0].Unit != held.Unit {
 		t.Errorf("of %v it drops %v", held, bound.drop)
 	}
-	bound.send(&mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.PermanentJob, Errors: []string{"made up"},
+	bound.send(&protocol.FromWorker{Reports: []protocol.Report{{
+		Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: protocol.Errored, Class: protocol.PermanentJob, Errors: []string{"made up"},
 	}}})
-	bound.until(func(m *mapreduce.ToWorker) bool {
+	bound.until(func(m *protocol.ToWorker) bool {
 		for _, v := range m.Verdicts {
-			if v.Verdict != mapreduce.Gone {
+			if v.Verdict != protocol.Gone {
 				t.Errorf("the report is %v", v.Verdict)
 			}
 		}
 		return len(m.Verdicts) > 0
 	})
-	_, err := bound.stream.PutBlob(t.Context(), &mapreduce.BlobRequest{Held: held, Session: "session-of-a-worker", Blob: mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: 1}},
+	_, err := bound.stream.PutBlob(t.Context(), &protocol.BlobRequest{Held: held, Session: "session-of-a-worker", Blob: protocol.Blob{Kind: protocol.BlobJournal, Length: 1}},
 		func() ([]byte, error) { return nil, io.EOF })
 	if errs.KindOf(err) != errs.Precondition {
 		t.Errorf("it puts a journal of a unit of another tenant: %v", err)
@@ -388,8 +389,8 @@ func TestNothingOfATenantReachesAnother(t *testing.T) {
 	answer := []byte("the answer is " + canary)
 	key, sum := sha256.Sum256([]byte("one question")), sha256.Sum256(answer)
 	sent := false
-	_, err := byHand.stream.PutBlob(t.Context(), &mapreduce.BlobRequest{
-		Held: unit, Session: "session-by-hand", Blob: mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key[:], Length: int64(len(answer)), SHA256: sum[:]},
+	_, err := byHand.stream.PutBlob(t.Context(), &protocol.BlobRequest{
+		Held: unit, Session: "session-by-hand", Blob: protocol.Blob{Kind: protocol.BlobAnswer, Key: key[:], Length: int64(len(answer)), SHA256: sum[:]},
 	}, func() ([]byte, error) {
 		if sent {
 			return nil, io.EOF
@@ -400,15 +401,15 @@ func TestNothingOfATenantReachesAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byHand.send(&mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: unit.Job, Unit: unit.Unit, Attempt: unit.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit, Errors: []string{"failed as " + canary},
+	byHand.send(&protocol.FromWorker{Reports: []protocol.Report{{
+		Job: unit.Job, Unit: unit.Unit, Attempt: unit.Attempt, Outcome: protocol.Errored, Class: protocol.PermanentUnit, Errors: []string{"failed as " + canary},
 	}}})
 	own := byRules()
 	own.Cache = true
 	shared := w.submit(alice, own, doc("a-cache", "Name: Ann\n"))
 	asked := byHand.unit(shared.ID)
-	err = byHand.stream.GetBlob(t.Context(), &mapreduce.BlobRequest{
-		Held: asked, Session: "session-by-hand", Blob: mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key[:], End: 1 << 20},
+	err = byHand.stream.GetBlob(t.Context(), &protocol.BlobRequest{
+		Held: asked, Session: "session-by-hand", Blob: protocol.Blob{Kind: protocol.BlobAnswer, Key: key[:], End: 1 << 20},
 	}, func(part []byte) error { c.add("answer cache", string(part)); return nil })
 	if c.add("answer cache", err); !errors.Is(err, errs.NotFound) {
 		t.Errorf("a unit of a is given the answer to a question of b: %v", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -30,7 +31,7 @@ func (j *jobFlags) readDeadline(flags *pflag.FlagSet, now time.Time) (time.Time,
 
 // parseDeadline reads the value of --deadline.
 func parseDeadline(text string, now time.Time) (time.Time, error) {
-	at, err := mapreduce.ParseDeadline(text, now)
+	at, err := clock.ParseDeadline(text, now)
 	if err != nil {
 		return time.Time{}, flagFault("deadline", err)
 	}

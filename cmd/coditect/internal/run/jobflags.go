@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline"
@@ -344,7 +345,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if err := mapreduce.CheckName(s.Name); err != nil {
 		return s, flagFault("name", err)
 	}
-	if s.Labels, err = mapreduce.ParseLabels(j.labels); err != nil {
+	if s.Labels, err = label.Parse(j.labels); err != nil {
 		return s, flagFault("label", err)
 	}
 	if s.Vars, err = j.parseVariables(); err != nil {

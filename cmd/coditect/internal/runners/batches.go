@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/batching"
@@ -35,8 +36,8 @@ func (r *Runners) Batches() (worker.Batcher, error) {
 
 	return batching.New(batching.Config{
 		Names:  names,
-		Vendor: func(o *mapreduce.BatchOrder) (batch.Vendor, error) { return r.askers[o.Provider].Batches(o) },
-		Prices: func(o *mapreduce.BatchOrder) (*llm.Prices, error) { return r.askers[o.Provider].BatchPrices(o) },
+		Vendor: func(o *protocol.BatchOrder) (batch.Vendor, error) { return r.askers[o.Provider].Batches(o) },
+		Prices: func(o *protocol.BatchOrder) (*llm.Prices, error) { return r.askers[o.Provider].BatchPrices(o) },
 		Logger: r.log,
 	}), nil
 }

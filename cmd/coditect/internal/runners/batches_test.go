@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -56,7 +57,7 @@ func TestBatchRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for model, want := range map[string]mapreduce.BatchRoom{
+	for model, want := range map[string]protocol.BatchRoom{
 		"openai/gpt-4.1-mini":        {Tokens: 2_000_000, Batches: 7, Creates: 2000},
 		"openai/gpt-4.1":             {Tokens: 90_000, Batches: 7, Creates: 2000},
 		"anthropic/claude-haiku-4-5": {Lines: 500_000},

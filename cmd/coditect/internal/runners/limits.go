@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -75,12 +76,12 @@ func AddressOf(provider string) string {
 }
 
 // batchRoom returns what a vendor says that any account may have of batches of a model.
-func batchRoom(v batch.Vendor, model llm.Model) mapreduce.BatchRoom {
+func batchRoom(v batch.Vendor, model llm.Model) protocol.BatchRoom {
 	if v == nil {
-		return mapreduce.BatchRoom{}
+		return protocol.BatchRoom{}
 	}
 	l := v.Limits(model)
-	return mapreduce.BatchRoom{Lines: l.Queue, Tokens: l.QueueTokens, Batches: int64(l.QueueBatches), Creates: int64(l.CreatesPerHour)}
+	return protocol.BatchRoom{Lines: l.Queue, Tokens: l.QueueTokens, Batches: int64(l.QueueBatches), Creates: int64(l.CreatesPerHour)}
 }
 
 // addLimit adds one limit. The name of a model may contain any character.

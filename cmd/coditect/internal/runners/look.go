@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/document/picture"
 	"github.com/coditect/mapreduce/internal/plan"
 	"github.com/coditect/mapreduce/worker/agent/model"
@@ -32,7 +33,7 @@ func Looker(askers map[string]*model.Agent) func(*mapreduce.JobSpec, string, []b
 		if rule := sightOf(spec, askers[spec.Provider]); rule != nil {
 			across, down := rule.Fit(size.Width, size.Height)
 			look.Pages, look.Page = pages, rule.Tokens(across, down)
-			look.Most = min(mapreduce.MaxShownPages, int64(rule.Most))
+			look.Most = min(protocol.MaxShownPages, int64(rule.Most))
 		}
 		return look, true
 	}

@@ -3,7 +3,7 @@ package runners
 import (
 	"strings"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/llm/manners"
 )
@@ -33,7 +33,7 @@ func newSharedManners(providers []string, told func(line string)) *sharedManners
 }
 
 // Learn implements worker.MannersKeeper.
-func (s *sharedManners) Learn(all []mapreduce.ModelManners, pass bool) {
+func (s *sharedManners) Learn(all []protocol.ModelManners, pass bool) {
 	for _, m := range all {
 		provider, model, _ := strings.Cut(m.Name, "/")
 		if store := s.stores[provider]; store != nil {
@@ -43,18 +43,18 @@ func (s *sharedManners) Learn(all []mapreduce.ModelManners, pass bool) {
 }
 
 // News implements worker.MannersKeeper.
-func (s *sharedManners) News() []mapreduce.ModelManners { return s.gather((*manners.Store).News) }
+func (s *sharedManners) News() []protocol.ModelManners { return s.gather((*manners.Store).News) }
 
 // All implements worker.MannersKeeper.
-func (s *sharedManners) All() []mapreduce.ModelManners { return s.gather((*manners.Store).All) }
+func (s *sharedManners) All() []protocol.ModelManners { return s.gather((*manners.Store).All) }
 
 // Due implements worker.MannersKeeper.
 func (s *sharedManners) Due() <-chan struct{} { return s.due }
 
-func (s *sharedManners) gather(some func(*manners.Store) []manners.Known) (all []mapreduce.ModelManners) {
+func (s *sharedManners) gather(some func(*manners.Store) []manners.Known) (all []protocol.ModelManners) {
 	for name, store := range s.stores {
 		for _, k := range some(store) {
-			all = append(all, mapreduce.ModelManners{Name: name + "/" + k.Model, Server: k.Server, Refuses: k.Refuses})
+			all = append(all, protocol.ModelManners{Name: name + "/" + k.Model, Server: k.Server, Refuses: k.Refuses})
 		}
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
@@ -111,7 +112,7 @@ func (cmds *commands) printStatus(j *mapreduce.Job, idle bool) {
 		rows = append(rows, [2]string{"name", console.VisibleText(s.Name)})
 	}
 	if len(s.Labels) > 0 {
-		rows = append(rows, [2]string{"labels", strings.Join(mapreduce.LabelTexts(s.Labels), ", ")})
+		rows = append(rows, [2]string{"labels", strings.Join(label.Texts(s.Labels), ", ")})
 	}
 	if !s.Parameters.IsZero() {
 		rows = append(rows, [2]string{"parameters", console.VisibleText(s.Parameters.String())})
@@ -270,8 +271,8 @@ func (cmds *commands) listCommand() *cobra.Command {
 }
 
 // parseLabelFilters returns the filters of --label.
-func parseLabelFilters(texts []string) ([]mapreduce.LabelFilter, error) {
-	filters, err := mapreduce.ParseLabelFilters(texts)
+func parseLabelFilters(texts []string) ([]label.Filter, error) {
+	filters, err := label.ParseFilters(texts)
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return nil, exit.UsageError("--label: %s", e.Message)
 	}
@@ -338,7 +339,7 @@ func (cmds *commands) printJobTable(jobs []JobStatus) {
 				cells = append(cells, cmp.Or(j.DeletedAt, "-"))
 			}
 			if labelled {
-				cells = append(cells, cmp.Or(strings.Join(mapreduce.LabelTexts(j.Labels), ","), "-"))
+				cells = append(cells, cmp.Or(strings.Join(label.Texts(j.Labels), ","), "-"))
 			}
 			if named {
 				cells = append(cells, cmp.Or(console.VisibleText(j.Name), "-"))

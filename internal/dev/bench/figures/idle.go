@@ -10,7 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/clock"
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/bench/rig"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
@@ -93,7 +93,7 @@ type beating struct {
 }
 
 // Send sends a message.
-func (b *beating) Send(m *mapreduce.FromWorker) error {
+func (b *beating) Send(m *protocol.FromWorker) error {
 	if m.Heartbeat != nil {
 		b.beats.Add(1)
 	}

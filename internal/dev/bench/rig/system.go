@@ -19,6 +19,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
@@ -172,7 +173,7 @@ type Greeted struct {
 }
 
 // Recv returns the next message.
-func (g *Greeted) Recv() (*mapreduce.ToWorker, error) {
+func (g *Greeted) Recv() (*protocol.ToWorker, error) {
 	m, err := g.WorkerStream.Recv()
 	if err == nil && g.Greet != nil {
 		err, g.Greet = g.Greet(), nil

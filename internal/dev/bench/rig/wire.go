@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/worker"
@@ -63,25 +64,25 @@ type feeder struct {
 	left int // units not reported
 	done chan struct{}
 
-	mapreduce.Blobs // nil: its units are small
+	protocol.Blobs // nil: its units are small
 }
 
-// Work implements mapreduce.Fleet.
-func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
+// Work implements protocol.Fleet.
+func (f *feeder) Work(_ context.Context, stream protocol.WorkStream) error {
 	m, err := stream.Recv()
 	if err != nil {
 		return err
 	}
 
 	const job mapreduce.JobID = "mr_20250101_aaaaaa"
-	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: job, Spec: NoopSpec(BusySlots)}}}
+	out := &protocol.ToWorker{Welcome: &protocol.Welcome{}, Jobs: []protocol.JobInfo{{Job: job, Spec: NoopSpec(BusySlots)}}}
 	f.assignUnits(out, job, m.Hello.Slots+m.Hello.Prefetch)
 
 	for {
 		if err := stream.Send(out); err != nil {
 			return err
 		}
-		out = &mapreduce.ToWorker{}
+		out = &protocol.ToWorker{}
 		for len(out.Verdicts) == 0 {
 			m, err := stream.Recv()
 			if errors.Is(err, io.EOF) {
@@ -92,8 +93,8 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 			}
 
 			for _, r := range m.Reports {
-				h := mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
-				out.Verdicts = append(out.Verdicts, mapreduce.VerdictOn{Held: h, Verdict: mapreduce.Accepted})
+				h := protocol.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
+				out.Verdicts = append(out.Verdicts, protocol.VerdictOn{Held: h, Verdict: protocol.Accepted})
 			}
 			if f.left -= len(m.Reports); f.left == 0 && len(m.Reports) > 0 {
 				close(f.done)
@@ -104,11 +105,11 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 	}
 }
 
-func (f *feeder) assignUnits(m *mapreduce.ToWorker, job mapreduce.JobID, n int) {
+func (f *feeder) assignUnits(m *protocol.ToWorker, job mapreduce.JobID, n int) {
 	for range min(n, f.rest) {
-		m.Assignments = append(m.Assignments, mapreduce.Assignment{
+		m.Assignments = append(m.Assignments, protocol.Assignment{
 			Job: job, Unit: mapreduce.UnitID(UnitName(f.rest)), Attempt: 1, Kind: mapreduce.KindMap,
-			Text: &mapreduce.Text{
+			Text: &protocol.Text{
 				Document: "document", SHA256: make([]byte, 32), Content: make([]byte, TextBytes), CoreEnd: TextBytes, Chunks: 1,
 			},
 		})

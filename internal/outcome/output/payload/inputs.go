@@ -10,10 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
-// An InputHeader comes before the data of an input in a mapreduce.BlobInputs: the
+// An InputHeader comes before the data of an input in a protocol.BlobInputs: the
 // length of the encoded header as a varint, the header, and then the data.
 type InputHeader struct {
 	Unit       mapreduce.UnitID
@@ -55,14 +56,14 @@ const maxHeader = 16 << 10
 // errInputs is what is refused as the inputs of a unit.
 var errInputs = errors.New("payload: these are no inputs of a unit")
 
-// An InputDecoder takes a mapreduce.BlobInputs apart, as it comes. It holds the
+// An InputDecoder takes a protocol.BlobInputs apart, as it comes. It holds the
 // inputs without what no reduce is given.
 type InputDecoder struct {
 	// Most bounds the data of all inputs, in bytes. Beyond that Add returns
 	// ErrInputsTooLarge.
 	Most int
 
-	inputs []mapreduce.Input
+	inputs []protocol.Input
 	bytes  int // of inputs
 	head   []byte
 	open   *InputHeader // of the input whose data comes; nil while a header does
@@ -156,7 +157,7 @@ func (d *InputDecoder) endInput() error {
 		data = nil
 	}
 
-	d.inputs = append(d.inputs, mapreduce.Input{
+	d.inputs = append(d.inputs, protocol.Input{
 		Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred, Data: data,
 	})
 	d.bytes += len(data)
@@ -165,7 +166,7 @@ func (d *InputDecoder) endInput() error {
 }
 
 // Inputs returns what came. It refuses a blob that ends within an input.
-func (d *InputDecoder) Inputs() ([]mapreduce.Input, error) {
+func (d *InputDecoder) Inputs() ([]protocol.Input, error) {
 	if d.open != nil || len(d.head) > 0 {
 		return nil, fmt.Errorf("%w: input %d is cut short", errInputs, len(d.inputs))
 	}

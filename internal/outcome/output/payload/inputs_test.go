@@ -11,12 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 )
 
 // blobOf returns inputs as a stream has them.
-func blobOf(t interface{ Fatal(...any) }, inputs []mapreduce.Input, calls bool) (all []byte) {
+func blobOf(t interface{ Fatal(...any) }, inputs []protocol.Input, calls bool) (all []byte) {
 	for _, in := range inputs {
 		sum := sha256.Sum256(in.Data)
 		h := payload.InputHeader{
@@ -37,7 +38,7 @@ func blobOf(t interface{ Fatal(...any) }, inputs []mapreduce.Input, calls bool) 
 }
 
 // decoded takes a stream that comes in pieces of so many bytes.
-func decoded(d *payload.InputDecoder, blob []byte, piece int) ([]mapreduce.Input, error) {
+func decoded(d *payload.InputDecoder, blob []byte, piece int) ([]protocol.Input, error) {
 	for len(blob) > 0 {
 		n := min(piece, len(blob))
 		if err := d.Add(blob[:n]); err != nil {
@@ -51,8 +52,8 @@ func decoded(d *payload.InputDecoder, blob []byte, piece int) ([]mapreduce.Input
 // Inputs come out as they went in, however the stream is cut.
 func TestInputsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		inputs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) mapreduce.Input {
-			return mapreduce.Input{
+		inputs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) protocol.Input {
+			return protocol.Input{
 				Unit: mapreduce.UnitID(rapid.String().Draw(t, "unit")), First: rapid.Int64Range(0, 1<<40).Draw(t, "first"),
 				End: rapid.Int64Range(0, 1<<40).Draw(t, "end"), Failed: rapid.Bool().Draw(t, "failed"),
 				Referred: rapid.Bool().Draw(t, "referred"), Data: rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "data"),
@@ -66,7 +67,7 @@ func TestInputsRoundTrip(t *testing.T) {
 }
 
 func TestInputsAreChecked(t *testing.T) {
-	one := []mapreduce.Input{{Unit: "a", Data: []byte("abcdef")}, {Unit: "b", Data: []byte("ghijkl")}}
+	one := []protocol.Input{{Unit: "a", Data: []byte("abcdef")}, {Unit: "b", Data: []byte("ghijkl")}}
 	good := blobOf(t, one, false)
 	for name, tt := range map[string]struct {
 		blob []byte
@@ -102,7 +103,7 @@ func TestInputsWithoutCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decoded(&payload.InputDecoder{Most: 1000}, blobOf(t, []mapreduce.Input{{Unit: "a", Data: data}}, true), 10)
+	got, err := decoded(&payload.InputDecoder{Most: 1000}, blobOf(t, []protocol.Input{{Unit: "a", Data: data}}, true), 10)
 	if err != nil || !bytes.Equal(got[0].Data, bare) {
 		t.Errorf("%+v and %v, want the data %x", got, err, bare)
 	}
@@ -135,7 +136,7 @@ func TestNamesRecords(t *testing.T) {
 // FuzzInputs takes any bytes for a stream of inputs: what comes out of it goes in
 // again, and is never more than was allowed.
 func FuzzInputs(f *testing.F) {
-	f.Add(blobOf(f, []mapreduce.Input{{Unit: "a", End: 1, Data: []byte("abc")}, {Unit: "b", Failed: true}}, false), 3)
+	f.Add(blobOf(f, []protocol.Input{{Unit: "a", End: 1, Data: []byte("abc")}, {Unit: "b", Failed: true}}, false), 3)
 	f.Add([]byte{0}, 1)
 	f.Fuzz(func(t *testing.T, blob []byte, piece int) {
 		const most = 1 << 16

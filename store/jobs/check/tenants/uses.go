@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -276,7 +277,7 @@ func (c *checker) checkCosts(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			labels, err := mapreduce.ParseLabels(set.Texts)
+			labels, err := label.Parse(set.Texts)
 			if !found || err != nil || records.LabelsID(labels) != at.Labels {
 				l.Find(key, "what tenant %q has spent is counted under these labels, and they are not there: cost counts it as that of jobs without labels", t)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -136,7 +137,7 @@ func throughModel(s *schema.Schema, instance any) (records []map[string]any, res
 	}
 	text := o.document.String()
 	sum := sha256.Sum256([]byte(text))
-	task := &agent.Task{Assignment: mapreduce.Assignment{Unit: "d", Kind: mapreduce.KindMap, Text: &mapreduce.Text{
+	task := &agent.Task{Assignment: protocol.Assignment{Unit: "d", Kind: mapreduce.KindMap, Text: &protocol.Text{
 		Document: "d", SHA256: sum[:], Content: []byte(text), CoreEnd: len(text), Chunks: 1, Length: int64(len(text)),
 	}}}
 	places, _, err := unit.Find(context.Background(), task, unit.Aligner(task.Text, 0, len(text)), found.Quotes(f, answers))
@@ -335,7 +336,7 @@ func TestPartsThatMayNotStand(t *testing.T) {
 		}
 		text := "Ann Lee is here. Bob Ray, bob@x.org, too."
 		sum := sha256.Sum256([]byte(text))
-		task := &agent.Task{Assignment: mapreduce.Assignment{Unit: "d", Kind: mapreduce.KindMap, Text: &mapreduce.Text{
+		task := &agent.Task{Assignment: protocol.Assignment{Unit: "d", Kind: mapreduce.KindMap, Text: &protocol.Text{
 			Document: "d", SHA256: sum[:], Content: []byte(text), CoreEnd: len(text), Chunks: 1, Length: int64(len(text)),
 		}}}
 		places, _, err := unit.Find(context.Background(), task, unit.Aligner(task.Text, 0, len(text)), found.Quotes(f, answers))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -37,11 +38,11 @@ type remembered struct {
 
 // failed is an error of a call, as it is remembered.
 type failed struct {
-	Kind      llm.Kind               `json:"kind"`
-	Class     mapreduce.FailureClass `json:"class"`
-	Status    int                    `json:"status,omitempty"`
-	Message   string                 `json:"message"`
-	RequestID string                 `json:"request_id,omitempty"`
+	Kind      llm.Kind              `json:"kind"`
+	Class     protocol.FailureClass `json:"class"`
+	Status    int                   `json:"status,omitempty"`
+	Message   string                `json:"message"`
+	RequestID string                `json:"request_id,omitempty"`
 }
 
 func (f *failed) err() error {

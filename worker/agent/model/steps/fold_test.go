@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -92,7 +93,7 @@ func (r *rig) folding(t *testing.T, n int) *agent.Task {
 	r.spec.Schema = canonical(t, chapters)
 	r.audited(t, chronicle)
 	r.spec.TargetTokenBudget = new(int64(600))
-	task := &agent.Task{Spec: &r.spec, Assignment: mapreduce.Assignment{
+	task := &agent.Task{Spec: &r.spec, Assignment: protocol.Assignment{
 		Job: "mr_20260101_aaaaaa", Unit: "final", Attempt: 1, Kind: mapreduce.KindFinal, Level: 1,
 	}}
 	for i := range n {
@@ -103,7 +104,7 @@ func (r *rig) folding(t *testing.T, n int) *agent.Task {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: one.Unit, First: int64(i), End: int64(i) + 1, Data: res.Output})
+		task.Inputs = append(task.Inputs, protocol.Input{Unit: one.Unit, First: int64(i), End: int64(i) + 1, Data: res.Output})
 	}
 	return task
 }

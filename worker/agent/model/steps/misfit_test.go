@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -77,7 +78,7 @@ func TestAnswersOfAnotherFormAreRead(t *testing.T) {
 func TestModelsThatDoNotAnswerStop(t *testing.T) {
 	r := newRig(t, "openai", fakellm.Config{Model: always("I'm sorry, I cannot do that."), Key: testKey})
 	task := r.task(document)
-	for attempt, class := range []mapreduce.FailureClass{mapreduce.Retryable, mapreduce.PermanentUnit} {
+	for attempt, class := range []protocol.FailureClass{protocol.Retryable, protocol.PermanentUnit} {
 		if attempt > 0 {
 			r.purse.retry(task)
 		}
@@ -161,7 +162,7 @@ func TestJobsWithoutAnswersStopEarly(t *testing.T) {
 			task.Unit = mapreduce.UnitID(fmt.Sprintf("%d.txt", i))
 			_, err := r.agent.Run(t.Context(), task, r.purse)
 			class, _ := agent.Classify(err)
-			if last := i == 19; last != (class == mapreduce.PermanentJob) || last && !strings.Contains(err.Error(), c.want) {
+			if last := i == 19; last != (class == protocol.PermanentJob) || last && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, unit %d: %v of class %v", name, i+1, err, class)
 			}
 		}
@@ -176,7 +177,7 @@ func TestJobsWithAnswersGoOn(t *testing.T) {
 		task := r.task(document)
 		task.Unit = mapreduce.UnitID(fmt.Sprintf("%d.txt", i))
 		_, err := r.agent.Run(t.Context(), task, r.purse)
-		if class, _ := agent.Classify(err); i > 0 && class == mapreduce.PermanentJob {
+		if class, _ := agent.Classify(err); i > 0 && class == protocol.PermanentJob {
 			t.Fatalf("unit %d: %v", i+1, err)
 		}
 		said = "no"

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
@@ -58,10 +59,10 @@ type purse struct {
 	earlier  []byte           // of it, by earlier attempts
 	over     bool             // more was spent than reserved
 	pledges  []int64
-	reply    *mapreduce.LineReply // to lines of the unit; nil while none is answered
+	reply    *protocol.LineReply // to lines of the unit; nil while none is answered
 }
 
-func (p *purse) LineReply(context.Context, []byte) (*mapreduce.LineReply, error) { return p.reply, nil }
+func (p *purse) LineReply(context.Context, []byte) (*protocol.LineReply, error) { return p.reply, nil }
 
 func (p *purse) Reserve(_ context.Context, tokens, _ int64) error {
 	p.mu.Lock()
@@ -191,9 +192,9 @@ func (r *rig) run(t *testing.T, text string) (*output.Output, *agent.Result, err
 }
 
 func (r *rig) task(text string) *agent.Task {
-	return &agent.Task{Spec: &r.spec, Assignment: mapreduce.Assignment{
+	return &agent.Task{Spec: &r.spec, Assignment: protocol.Assignment{
 		Job: "mr_20260101_aaaaaa", Unit: "d.txt", Attempt: 1, Kind: mapreduce.KindMap,
-		Text: &mapreduce.Text{Document: "d.txt", SHA256: make([]byte, 32), Content: []byte(text), CoreEnd: len(text), Chunks: 1},
+		Text: &protocol.Text{Document: "d.txt", SHA256: make([]byte, 32), Content: []byte(text), CoreEnd: len(text), Chunks: 1},
 	}}
 }
 
@@ -391,19 +392,19 @@ func keys(m map[string]any) []string {
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		fault fakellm.Fault
-		class mapreduce.FailureClass
+		class protocol.FailureClass
 		calls int
 		says  string
 	}{
-		{fakellm.Unauthorized, mapreduce.PermanentJob, 1, "authentication"},
-		{fakellm.NoMoney, mapreduce.PermanentJob, 1, "billing"},
-		{fakellm.SpendLimit, mapreduce.PermanentJob, 1, "billing"},
-		{fakellm.UnknownModel, mapreduce.PermanentJob, 1, "model: m"},
-		{fakellm.WebPage, mapreduce.PermanentJob, 1, "text/html"},
-		{fakellm.Refusal, mapreduce.PermanentUnit, 1, "refused"},
-		{fakellm.EmptyAnswer, mapreduce.Retryable, 1, "said nothing"},
-		{fakellm.WrongShape, mapreduce.Retryable, 2, "does not fit the schema"},
-		{fakellm.Overloaded, mapreduce.Retryable, 4, "Overloaded"},
+		{fakellm.Unauthorized, protocol.PermanentJob, 1, "authentication"},
+		{fakellm.NoMoney, protocol.PermanentJob, 1, "billing"},
+		{fakellm.SpendLimit, protocol.PermanentJob, 1, "billing"},
+		{fakellm.UnknownModel, protocol.PermanentJob, 1, "model: m"},
+		{fakellm.WebPage, protocol.PermanentJob, 1, "text/html"},
+		{fakellm.Refusal, protocol.PermanentUnit, 1, "refused"},
+		{fakellm.EmptyAnswer, protocol.Retryable, 1, "said nothing"},
+		{fakellm.WrongShape, protocol.Retryable, 2, "does not fit the schema"},
+		{fakellm.Overloaded, protocol.Retryable, 4, "Overloaded"},
 	} {
 		t.Run(string(tc.fault), func(t *testing.T) {
 			r := newRig(t, "anthropic", fakellm.Config{Model: always(goodAnswer()), Fault: func(fakellm.Call) fakellm.Fault { return tc.fault }})
@@ -584,7 +585,7 @@ func TestSplitOfWhichSomeIsCounted(t *testing.T) {
 func TestTooLargeForever(t *testing.T) {
 	r := newRig(t, "anthropic", fakellm.Config{Fault: func(fakellm.Call) fakellm.Fault { return fakellm.TooLong }})
 	_, _, err := r.run(t, strings.Repeat(document, 400))
-	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit {
+	if class, _ := agent.Classify(err); err == nil || class != protocol.PermanentUnit {
 		t.Errorf("error %v, want one that is permanent for the unit", err)
 	}
 	if n := len(r.fake.Entries()); n > 64 {
@@ -726,7 +727,7 @@ func TestRefusedBeforeSpending(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tc.says)
 			}
 			_, _, ran := r.run(t, document)
-			if class, _ := agent.Classify(ran); ran == nil || class != mapreduce.PermanentJob {
+			if class, _ := agent.Classify(ran); ran == nil || class != protocol.PermanentJob {
 				t.Errorf("a unit ends with %v of class %v", ran, class)
 			}
 			if n := len(r.fake.Entries()); n != 0 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -41,7 +42,7 @@ func TestOutputsThatDoNotPair(t *testing.T) {
 		return fakellm.Reply{Text: `{"answers":[{"question":1,"option":1,"text":"","same":false,"refs":[],"confidence":0.5,"reason":""}]}`}
 	}})
 	r.spec.Schema = canonical(t, chapters)
-	task := &agent.Task{Spec: &r.spec, Assignment: mapreduce.Assignment{
+	task := &agent.Task{Spec: &r.spec, Assignment: protocol.Assignment{
 		Job: "mr_20260101_aaaaaa", Unit: "final", Attempt: 1, Kind: mapreduce.KindFinal, Level: 1,
 	}}
 	for i := range outputs {
@@ -55,7 +56,7 @@ func TestOutputsThatDoNotPair(t *testing.T) {
 		if res.Size < size {
 			t.Fatalf("output %d has %d tokens, want %d", i, res.Size, size)
 		}
-		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: one.Unit, First: int64(i), End: int64(i) + 1, Data: res.Output})
+		task.Inputs = append(task.Inputs, protocol.Input{Unit: one.Unit, First: int64(i), End: int64(i) + 1, Data: res.Output})
 	}
 	r.keepTo(t, budget)
 	if _, err := r.agent.Run(t.Context(), task, r.purse); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/step"
@@ -173,7 +173,7 @@ func TestTierOfWhatNoBatchAnswers(t *testing.T) {
 	if _, ok := errors.AsType[*agent.ParkedError](err); !ok {
 		t.Fatalf("it does not wait for a batch: %v", err)
 	}
-	r.purse.reply = &mapreduce.LineReply{Outcome: mapreduce.LineErrored, Error: "there are too few calls for a batch"}
+	r.purse.reply = &protocol.LineReply{Outcome: protocol.LineErrored, Error: "there are too few calls for a batch"}
 	task.Attempt = 2 // which no journal has to tell of the line
 	if _, err := r.agent.Run(t.Context(), task, r.purse); err != nil {
 		t.Fatal(err)

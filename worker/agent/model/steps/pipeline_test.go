@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -131,9 +132,9 @@ func (r *rig) bundled(t *testing.T, texts ...string) *agent.Task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &agent.Task{Spec: &r.spec, Assignment: mapreduce.Assignment{
+	return &agent.Task{Spec: &r.spec, Assignment: protocol.Assignment{
 		Job: "mr_20260101_aaaaaa", Unit: "direct", Attempt: 1, Kind: mapreduce.KindDirect, Index: 77,
-		Inputs: []mapreduce.Input{{Unit: "direct", Data: data}},
+		Inputs: []protocol.Input{{Unit: "direct", Data: data}},
 	}}
 }
 
@@ -248,7 +249,7 @@ func TestDirectThatIsTooLarge(t *testing.T) {
 func TestDirectWithoutItsStepIsTheJobsFault(t *testing.T) {
 	r := newRig(t, "anthropic", fakellm.Config{})
 	_, err := r.agent.Run(t.Context(), r.bundled(t, "x"), r.purse)
-	if class, _ := agent.Classify(err); class != mapreduce.PermanentJob {
+	if class, _ := agent.Classify(err); class != protocol.PermanentJob {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -136,7 +137,7 @@ func (q asked) answer(change map[string]any) map[string]any {
 // how many calls the reduce took.
 func (r *rig) reduce(t *testing.T, kind mapreduce.UnitKind) (*output.Output, *agent.Result, int, error) {
 	t.Helper()
-	task := &agent.Task{Spec: &r.spec, Assignment: mapreduce.Assignment{Job: "mr_20260101_aaaaaa", Unit: "final", Attempt: 1, Kind: kind, Level: 1}}
+	task := &agent.Task{Spec: &r.spec, Assignment: protocol.Assignment{Job: "mr_20260101_aaaaaa", Unit: "final", Attempt: 1, Kind: kind, Level: 1}}
 	for i, source := range sources {
 		one := r.task(write(source))
 		name := fmt.Sprintf("%d.txt", i)
@@ -145,7 +146,7 @@ func (r *rig) reduce(t *testing.T, kind mapreduce.UnitKind) (*output.Output, *ag
 		if err != nil {
 			t.Fatal(err)
 		}
-		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: one.Unit, First: int64(i), End: int64(i) + 1, Data: res.Output})
+		task.Inputs = append(task.Inputs, protocol.Input{Unit: one.Unit, First: int64(i), End: int64(i) + 1, Data: res.Output})
 	}
 	before := len(r.fake.Entries())
 	res, err := r.agent.Run(t.Context(), task, r.purse)

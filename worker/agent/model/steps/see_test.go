@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -47,7 +48,7 @@ func (p *press) draw(_ context.Context, fit func(int, int) (int, int)) ([]agent.
 func (r *rig) seeingTask(see mapreduce.See, p *press) *agent.Task {
 	r.spec.Vars[mapreduce.VarSee] = string(see)
 	task := r.task(document)
-	task.Text.Shown = &mapreduce.ShownPages{Pages: []int{1}}
+	task.Text.Shown = &protocol.ShownPages{Pages: []int{1}}
 	task.Pictures = p.draw
 	return task
 }

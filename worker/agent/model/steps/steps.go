@@ -12,7 +12,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
@@ -58,7 +58,7 @@ func (r *runner) judgeMisfit(ctx context.Context, task *agent.Task, calls agent.
 	}
 
 	if !again {
-		e.Class = mapreduce.PermanentUnit
+		e.Class = protocol.PermanentUnit
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/outcome/output/check"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -28,7 +28,7 @@ func TestStrictAsksAgain(t *testing.T) {
 	r.spec.StrictSchema = true
 	task := r.task(document)
 	_, err := r.agent.Run(t.Context(), task, r.purse)
-	if class, _ := agent.Classify(err); !errors.Is(err, check.ErrSchema) || class != mapreduce.Retryable {
+	if class, _ := agent.Classify(err); !errors.Is(err, check.ErrSchema) || class != protocol.Retryable {
 		t.Fatalf("the record lacks its total: %v, want an error that may be tried again", err)
 	}
 	for range 2 {

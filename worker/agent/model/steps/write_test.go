@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -91,7 +92,7 @@ func (w *writing) taskOf(t *testing.T, stage string, inputs ...*output.Output) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := &agent.Task{Spec: &w.spec, StageSpec: s, Assignment: mapreduce.Assignment{
+	task := &agent.Task{Spec: &w.spec, StageSpec: s, Assignment: protocol.Assignment{
 		Job: "mr_20260101_aaaaaa", Unit: mapreduce.UnitID(stage + "_0"), Attempt: 1, Kind: mapreduce.KindReduce, Stage: stage,
 	}}
 	for i, in := range inputs {
@@ -99,7 +100,7 @@ func (w *writing) taskOf(t *testing.T, stage string, inputs ...*output.Output) *
 		if err != nil {
 			t.Fatal(err)
 		}
-		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: mapreduce.UnitID(fmt.Sprintf("in_%d", i)), Data: data})
+		task.Inputs = append(task.Inputs, protocol.Input{Unit: mapreduce.UnitID(fmt.Sprintf("in_%d", i)), Data: data})
 	}
 	return task
 }
@@ -204,7 +205,7 @@ func TestWritesAboutAnItem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task.Inputs = []mapreduce.Input{{Unit: "plan", Data: data, Referred: true}} // it has the citations of the item
+	task.Inputs = []protocol.Input{{Unit: "plan", Data: data, Referred: true}} // it has the citations of the item
 	items, err := jsonvalue.List(plan.Value, []string{"topics"})
 	if err != nil {
 		t.Fatal(err)
@@ -229,13 +230,13 @@ func TestWritesOfDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task.Kind, task.Inputs = mapreduce.KindDirect, []mapreduce.Input{{Unit: "in", Data: bundle}}
+	task.Kind, task.Inputs = mapreduce.KindDirect, []protocol.Input{{Unit: "in", Data: bundle}}
 	if out, _ := w.write(t, task); string(out.Value) != `{"topics":["a"]}` {
 		t.Errorf("value %s", out.Value)
 	}
 	within(t, "the message", w.calls[0].Prompt(), `named "a.txt"`, "first text", `named "b.txt"`, "second text")
 	task.Kind, task.Inputs = mapreduce.KindMap, nil
-	task.Text = &mapreduce.Text{Document: "d", Content: []byte("before|core|after"), CoreStart: 7, CoreEnd: 11, Chunks: 3, ChunkIndex: 1}
+	task.Text = &protocol.Text{Document: "d", Content: []byte("before|core|after"), CoreStart: 7, CoreEnd: 11, Chunks: 3, ChunkIndex: 1}
 	if out, _ := w.write(t, task); string(out.Value) != `{"topics":["b"]}` {
 		t.Errorf("value %s", out.Value)
 	}
@@ -401,7 +402,7 @@ func TestRefusesWhatCannotBeWritten(t *testing.T) {
 		t.Errorf("a window without room for what a stage is told: %v", err)
 	}
 	_, err := w.agent.Run(t.Context(), &agent.Task{Spec: &w.spec, StageSpec: &agent.StageSpec{Name: "gone", Output: agent.Report, Schema: []byte(`{"type":"string"}`)}}, w.purse)
-	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentJob {
+	if class, _ := agent.Classify(err); err == nil || class != protocol.PermanentJob {
 		t.Errorf("of a stage that there is not: %v", err)
 	}
 	if errors.Is(err, check.ErrBreach) {
@@ -437,7 +438,7 @@ func TestAgentsAreToldWhoTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task.Kind, task.Item, task.Inputs = mapreduce.KindMap, []byte(`{"agent":"lawyer"}`), []mapreduce.Input{{Unit: "in", Data: bundle}}
+	task.Kind, task.Item, task.Inputs = mapreduce.KindMap, []byte(`{"agent":"lawyer"}`), []protocol.Input{{Unit: "in", Data: bundle}}
 	w.write(t, task)
 	prompt := w.calls[0].Prompt()
 	within(t, "the message", prompt, "ROLE: Lawyer of Ipoh\n", "GOAL: Find what is not allowed\n", "TASK: Say what you think\n", `named "a.txt"`, `named "b.txt"`)
@@ -469,9 +470,9 @@ func TestAContextIsNotExceeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task.Kind, task.Item, task.Inputs = mapreduce.KindMap, []byte(`{"agent":"lawyer"}`), []mapreduce.Input{{Unit: "in", Data: bundle}}
+	task.Kind, task.Item, task.Inputs = mapreduce.KindMap, []byte(`{"agent":"lawyer"}`), []protocol.Input{{Unit: "in", Data: bundle}}
 	_, err = w.agent.Run(t.Context(), task, w.purse)
-	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit || !strings.Contains(err.Error(), "limits.context") || len(w.calls) > 0 {
+	if class, _ := agent.Classify(err); err == nil || class != protocol.PermanentUnit || !strings.Contains(err.Error(), "limits.context") || len(w.calls) > 0 {
 		t.Errorf("error %v after %d calls", err, len(w.calls))
 	}
 }

@@ -1,4 +1,4 @@
-package mapreduce
+package protocol
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 // A Line is a request of a unit's model that is to go by batch: with others of its job and model, for
@@ -63,11 +65,11 @@ type LineReply struct {
 	Error    string          `json:"error,omitempty"`    // otherwise
 	Kind     int             `json:"kind,omitempty"`     // of the error, as workers have it
 
-	Tokens     Tokens  `json:"tokens"`
-	CostMicros int64   `json:"cost_micros,omitempty"`
-	Unpriced   int64   `json:"unpriced,omitempty"` // of Tokens, those whose price is not known
-	Savings    Savings `json:"savings,omitzero"`
-	Unmeasured bool    `json:"unmeasured,omitempty"` // the vendor did not say what it took: what was reserved is charged
+	Tokens     mapreduce.Tokens  `json:"tokens"`
+	CostMicros int64             `json:"cost_micros,omitempty"`
+	Unpriced   int64             `json:"unpriced,omitempty"` // of Tokens, those whose price is not known
+	Savings    mapreduce.Savings `json:"savings,omitzero"`
+	Unmeasured bool              `json:"unmeasured,omitempty"` // the vendor did not say what it took: what was reserved is charged
 }
 
 // A BatchState says how far a batch is.
@@ -83,21 +85,21 @@ const (
 
 // A Batch is a batch of calls of a job at a vendor.
 type Batch struct {
-	Job      JobID      `json:"job"`
-	Number   int64      `json:"number"` // within the job
-	Mark     string     `json:"mark"`   // by which it is found at its vendor; no two batches have the same
-	Provider string     `json:"provider"`
-	Model    string     `json:"model"`
-	Lines    int64      `json:"lines"`
-	Tokens   int64      `json:"tokens,omitempty"` // of the prompts of its lines
-	State    BatchState `json:"state"`
-	Vendor   string     `json:"vendor,omitempty"` // its id there, once it is created
-	Begun    time.Time  `json:"begun,omitzero"`   // when it was first begun to be created
-	Answered int64      `json:"answered"`         // lines whose outcome is stored
-	Done     int64      `json:"done"`             // lines that the vendor says it has done
-	Tries    int64      `json:"tries,omitempty"`  // creations that made no batch
-	Trouble  string     `json:"trouble,omitempty"`
-	Ending   bool       `json:"ending,omitempty"` // it is cancelled, for a deadline: its lines are asked in real time
+	Job      mapreduce.JobID `json:"job"`
+	Number   int64           `json:"number"` // within the job
+	Mark     string          `json:"mark"`   // by which it is found at its vendor; no two batches have the same
+	Provider string          `json:"provider"`
+	Model    string          `json:"model"`
+	Lines    int64           `json:"lines"`
+	Tokens   int64           `json:"tokens,omitempty"` // of the prompts of its lines
+	State    BatchState      `json:"state"`
+	Vendor   string          `json:"vendor,omitempty"` // its id there, once it is created
+	Begun    time.Time       `json:"begun,omitzero"`   // when it was first begun to be created
+	Answered int64           `json:"answered"`         // lines whose outcome is stored
+	Done     int64           `json:"done"`             // lines that the vendor says it has done
+	Tries    int64           `json:"tries,omitempty"`  // creations that made no batch
+	Trouble  string          `json:"trouble,omitempty"`
+	Ending   bool            `json:"ending,omitempty"` // it is cancelled, for a deadline: its lines are asked in real time
 }
 
 // WaitNote says for people what a unit waits for whose line is in the batch, or in none yet.
@@ -189,9 +191,9 @@ type BatchDesk interface {
 
 	// Lines returns the lines of a batch that have no outcome yet, in order. It returns errs.Precondition
 	// if the worker does not see to it.
-	Lines(ctx context.Context, job JobID, number int64) ([]BatchLine, error)
+	Lines(ctx context.Context, job mapreduce.JobID, number int64) ([]BatchLine, error)
 
 	// Report says what became of a batch. It returns errs.Precondition if the worker does not see to it
 	// any more, and errs.Exhausted with the reason errs.NoBatchRoom if it is not to be made yet.
-	Report(ctx context.Context, job JobID, number int64, r *BatchReport) error
+	Report(ctx context.Context, job mapreduce.JobID, number int64, r *BatchReport) error
 }

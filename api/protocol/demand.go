@@ -1,15 +1,19 @@
-package mapreduce
+package protocol
 
 import "context"
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
 
 // A Demand says how many units of one job could run at once, if there were workers
 // enough: what an autoscaler has to know.
 type Demand struct {
-	Job    JobID
-	Tenant TenantID
+	Job    mapreduce.JobID
+	Tenant mapreduce.TenantID
 	// Model is what the units ask, "provider/model", or empty if they ask no model.
 	Model string
-	Needs Requirements
+	Needs mapreduce.Requirements
 	// Running counts the units that workers hold.
 	Running int64
 	// Units counts those that could be with workers: the running ones, and those that
@@ -23,5 +27,5 @@ type Demand struct {
 type Demander interface {
 	// Demand returns the demand of each job that may run and that the principal may see.
 	// It may be a second old.
-	Demand(ctx context.Context, by Principal) ([]Demand, error)
+	Demand(ctx context.Context, by mapreduce.Principal) ([]Demand, error)
 }

@@ -1,4 +1,4 @@
-package mapreduce
+package clock
 
 import (
 	"strings"

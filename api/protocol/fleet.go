@@ -1,8 +1,13 @@
-package mapreduce
+// Package protocol is what workers and servers say to each other: the interface Fleet, the messages of a worker's session,
+// the blobs that are too large for them, and the batches that workers see to. It says what things are, and
+// imports nothing of the project but the vocabulary of jobs.
+package protocol
 
 import (
 	"context"
 	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 // A Fleet is an orchestrator as workers see it, in this process or on another machine.
@@ -50,11 +55,11 @@ type FromWorker struct {
 
 // Hello begins a session, or takes it up again.
 type Hello struct {
-	Session  SessionID
+	Session  mapreduce.SessionID
 	Version  string // of the program
 	Slots    int    // units that may run at once
 	Prefetch int    // units it may hold beside those
-	Offer    Offer
+	Offer    mapreduce.Offer
 	Embedded bool   // it shares the orchestrator's process, and dies with it
 	Address  string // of its end of the connection, as it sees it; "" if unknown
 	Holding  []Held
@@ -62,8 +67,8 @@ type Hello struct {
 
 // Held names an attempt that a worker holds.
 type Held struct {
-	Job     JobID
-	Unit    UnitID
+	Job     mapreduce.JobID
+	Unit    mapreduce.UnitID
 	Attempt int
 	Running bool // begun, rather than waiting for a slot
 }
@@ -92,8 +97,8 @@ const (
 
 // A Report is the outcome of one attempt. A worker keeps it until its verdict.
 type Report struct {
-	Job     JobID
-	Unit    UnitID
+	Job     mapreduce.JobID
+	Unit    mapreduce.UnitID
 	Attempt int
 	Outcome Outcome
 
@@ -103,70 +108,35 @@ type Report struct {
 	Size       int64  // tokens of the output as its provider counted them, or of the text that a reduce would read
 	Confidence float64
 
-	Tokens     Tokens        // spent by this attempt, failed calls included
-	CostMicros int64         // millionths of a US dollar
-	Charges    []Charge      // whose Tokens and CostMicros are, as far as that is known; at most MaxCharges
-	Unmeasured bool          // said by the orchestrator of a refused report: nobody knows Tokens, and what was reserved is charged
-	Calls      int           // of a model
-	Latency    time.Duration // of these
-	Tools      int           // calls of tools
-	ToolTime   time.Duration // of these
-	Prompt     int64         // bytes of text that a model was given in one call, at most
-	Models     []string      // that answered, sorted: see AnsweredBy; at most MaxModels
-	Failing    []string      // models of a job with fallbacks that were asked and did not answer: each "provider/model"
+	Tokens     mapreduce.Tokens   // spent by this attempt, failed calls included
+	CostMicros int64              // millionths of a US dollar
+	Charges    []mapreduce.Charge // whose Tokens and CostMicros are, as far as that is known; at most MaxCharges
+	Unmeasured bool               // said by the orchestrator of a refused report: nobody knows Tokens, and what was reserved is charged
+	Calls      int                // of a model
+	Latency    time.Duration      // of these
+	Tools      int                // calls of tools
+	ToolTime   time.Duration      // of these
+	Prompt     int64              // bytes of text that a model was given in one call, at most
+	Models     []string           // that answered, sorted: see AnsweredBy; at most MaxModels
+	Failing    []string           // models of a job with fallbacks that were asked and did not answer: each "provider/model"
 	Elapsed    time.Duration
-	Savings    Savings
+	Savings    mapreduce.Savings
 
 	Class      FailureClass
 	Errors     []string
-	RetryAfter time.Duration // the least pause before another attempt
-	Breaker    string        // the breaker that was open, for Returned: no more units of its model come for RetryAfter, or a lease
-	Parking    *Parking      // what the unit waits for, for Parked
+	RetryAfter time.Duration      // the least pause before another attempt
+	Breaker    string             // the breaker that was open, for Returned: no more units of its model come for RetryAfter, or a lease
+	Parking    *mapreduce.Parking // what the unit waits for, for Parked
 }
 
 // Charged returns what of a budget in a currency is charged for the attempt, given what it had
 // reserved.
-func (r *Report) Charged(in Currency, reserved int64) int64 {
+func (r *Report) Charged(in mapreduce.Currency, reserved int64) int64 {
 	if r.Unmeasured {
 		return reserved
 	}
 	return in.Of(r.Tokens, r.CostMicros)
 }
-
-// A Parking is what a unit waits for outside of the system: a batch at a vendor,
-// or a person. Meanwhile it holds no slot and no session, and of its reservation Kept alone.
-type Parking struct {
-	// Handle names what is waited for: a call wakes the unit by it. It has 1 to
-	// MaxHandle bytes. A unit that waits again for something else should do so
-	// under another handle.
-	Handle string
-	// WakeAfter is after how long the unit goes on without a call; 0 means never.
-	// An orchestrator that comes later takes off what has passed since.
-	WakeAfter time.Duration
-	Note      string // for people
-
-	// Line is the key of the unit's Line that it waits for, which was put before; nil if it waits for
-	// something else. Kept is what of the budget stays reserved until that is answered, in the currency
-	// of the budget: no more than the attempt has reserved and not spent.
-	Line []byte
-	Kept int64
-
-	// Scores say, by measure and in millionths, how sure an answer is that waits to be
-	// accepted in place of a dearer one. There are at most MaxScores.
-	Scores []uint32
-}
-
-// Bounds of the scores of a parked unit.
-const (
-	MaxScores = 64
-	MaxScore  = 1_000_000
-)
-
-// Bounds of the texts of a parked unit, in bytes.
-const (
-	MaxHandle     = 512
-	MaxWakeAnswer = 64 << 10
-)
 
 // A WakeCall is the call that woke a parked unit.
 type WakeCall struct {
@@ -198,7 +168,7 @@ type Heartbeat struct {
 // Progress is how far a running unit is.
 type Progress struct {
 	Held
-	Tokens Tokens
+	Tokens mapreduce.Tokens
 	Note   string // at most MaxNote bytes count
 	Number int64  // of the note among those of the attempt, from 1; 0 if it has none
 }
@@ -220,16 +190,16 @@ type ToWorker struct {
 	Assignments []Assignment
 	Verdicts    []VerdictOn
 	Reserved    []ReserveReply
-	Cancel      []Held  // stop running these; no report is needed
-	Goodbye     bool    // this orchestrator is leaving: connect to another
-	Forget      []JobID // jobs whose info comes again, should there be more of them to do
+	Cancel      []Held            // stop running these; no report is needed
+	Goodbye     bool              // this orchestrator is leaving: connect to another
+	Forget      []mapreduce.JobID // jobs whose info comes again, should there be more of them to do
 	Limits      []LimitShare
 	Manners     []ModelManners // what other workers have learned, before the first assignment of a model
 }
 
 // Welcome answers Hello.
 type Welcome struct {
-	Node      NodeID
+	Node      mapreduce.NodeID
 	Epoch     int64 // of the session; raised by every Hello
 	Heartbeat time.Duration
 	Drop      []Held        // what the worker named and no longer holds
@@ -240,17 +210,17 @@ type Welcome struct {
 // next JobInfo of the job in the stream. The orchestrator sends another one when the
 // job reaches another stage. Units that were assigned before keep the earlier one.
 type JobInfo struct {
-	Job   JobID
-	Stage string  // stage of the pipeline that the job has reached; a tree may also run units of the next stage
-	Spec  JobSpec // with the provider and the model of the stage
+	Job   mapreduce.JobID
+	Stage string            // stage of the pipeline that the job has reached; a tree may also run units of the next stage
+	Spec  mapreduce.JobSpec // with the provider and the model of the stage
 }
 
 // An Assignment is one attempt at a unit.
 type Assignment struct {
-	Job      JobID
-	Unit     UnitID
+	Job      mapreduce.JobID
+	Unit     mapreduce.UnitID
 	Attempt  int
-	Kind     UnitKind
+	Kind     mapreduce.UnitKind
 	Level    int
 	Stage    string // of the pipeline; empty for parse units
 	Depth    int    // level within the stage: 0, and from 1 on in a tree of groups
@@ -299,7 +269,7 @@ const MaxAssigned = 64 << 10
 
 // A Text is a document, or a chunk of one with its context.
 type Text struct {
-	Document   DocumentID
+	Document   mapreduce.DocumentID
 	SHA256     []byte // of the document's text
 	MediaType  string
 	Metadata   map[string]string
@@ -328,7 +298,7 @@ const MaxShownPages = 100
 
 // An Input is the output of a unit, for the unit that reads it.
 type Input struct {
-	Unit   UnitID
+	Unit   mapreduce.UnitID
 	First  int64 // the map units that it stands for have indexes in
 	End    int64 // [First, End), failed ones included
 	Failed bool  // it has no output

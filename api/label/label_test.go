@@ -1,4 +1,4 @@
-package mapreduce_test
+package label_test
 
 import (
 	"strings"
@@ -7,11 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/label"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 func TestLabels(t *testing.T) {
-	long := strings.Repeat("a", mapreduce.MaxLabelSize)
+	long := strings.Repeat("a", label.MaxSize)
 	for _, tt := range []struct {
 		name    string
 		texts   []string
@@ -36,7 +37,7 @@ func TestLabels(t *testing.T) {
 		{"control character", []string{"a=\x00"}, "of ASCII"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			labels, err := mapreduce.ParseLabels(tt.texts)
+			labels, err := label.Parse(tt.texts)
 			if tt.refused == "" {
 				if err != nil || len(labels) != len(tt.texts) {
 					t.Errorf("%v, %v; want all taken", labels, err)
@@ -50,10 +51,10 @@ func TestLabels(t *testing.T) {
 	}
 
 	many := make(map[string]string)
-	for i := range mapreduce.MaxLabels + 1 {
+	for i := range label.Max + 1 {
 		many[strings.Repeat("k", i+1)] = ""
 	}
-	if err := mapreduce.CheckLabels(many); err == nil {
+	if err := label.CheckAll(many); err == nil {
 		t.Errorf("%d labels are taken", len(many))
 	}
 }
@@ -74,11 +75,11 @@ func TestLabelFilters(t *testing.T) {
 		{[]string{"team=billing", "env"}, false},
 		{[]string{"env="}, false},
 	} {
-		filters, err := mapreduce.ParseLabelFilters(tt.filters)
+		filters, err := label.ParseFilters(tt.filters)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := mapreduce.MatchLabels(filters, labels); got != tt.want {
+		if got := label.Match(filters, labels); got != tt.want {
 			t.Errorf("%v: matches %v, want %v", tt.filters, got, tt.want)
 		}
 
@@ -92,7 +93,7 @@ func TestLabelFilters(t *testing.T) {
 	}
 
 	for _, text := range []string{"", "=x", "a b", "a=b c"} {
-		if _, err := mapreduce.ParseLabelFilters([]string{text}); err == nil {
+		if _, err := label.ParseFilters([]string{text}); err == nil {
 			t.Errorf("the filter %q is taken", text)
 		}
 	}

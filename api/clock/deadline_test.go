@@ -1,10 +1,10 @@
-package mapreduce_test
+package clock_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/clock"
 )
 
 // A deadline is a duration, a time of the day that is yet to come, or a date with a time, in the zone of
@@ -29,7 +29,7 @@ func TestParseDeadline(t *testing.T) {
 		{"2026-04-01", ""},
 		{"4", ""},
 	} {
-		at, err := mapreduce.ParseDeadline(tt.text, now)
+		at, err := clock.ParseDeadline(tt.text, now)
 		got := ""
 		if err == nil {
 			got = at.Format(time.RFC3339)

@@ -1,6 +1,10 @@
-package mapreduce
+package protocol
 
 import "context"
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
 
 // PartSize bounds one part of a blob, or of a document that is submitted, in
 // bytes.
@@ -31,7 +35,7 @@ type Blobs interface {
 // A BlobRequest says what is transferred, and for whom.
 type BlobRequest struct {
 	Held
-	Session SessionID // that holds the attempt
+	Session mapreduce.SessionID // that holds the attempt
 	Blob    Blob
 }
 
@@ -81,7 +85,7 @@ type Blob struct {
 	FirstEntry int
 	// Evidence is, of BlobEvidence, which it is: its Document of one that is got. One that
 	// is put has all fields, and those that follow from the text are checked.
-	Evidence *Evidence
+	Evidence *mapreduce.Evidence
 }
 
 // BlobStored says how much of a blob is stored.
