@@ -305,7 +305,8 @@ func besiege(t *testing.T, of seller, faults bool) {
 	s.Faults.Settle()
 
 	// An answer that is no use is paid for, and has the same asked again.
-	s.verifyAll(s.jobs, s.asked+int(s.spoilt.Load()))
+	lost, micros := s.lost()
+	s.verifyAll(s.jobs, s.asked+int(s.spoilt.Load())+lost, micros)
 	if !faults {
 		s.verifyOnce()
 	} else if s.spoilt.Load() == 0 || s.fates.Load() == 0 {

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -86,6 +87,16 @@ type vendorFleet struct {
 	hurry  time.Duration                    // how many times as fast as in virtual time all of it goes: 1 but on a cluster
 	fault  func(fakellm.Call) fakellm.Fault // of lines
 	fate   func(n int, id string) batches.Fate
+
+	mu     sync.Mutex                  // guards the variable below
+	askers map[attempt]context.Context // whose end is the death of the worker that made a call in real time
+}
+
+// An attempt at a unit, as the headers of its calls name it.
+type attempt struct{ job, unit, number string }
+
+func attemptOf(h http.Header) attempt {
+	return attempt{h.Get("X-Coditect-Job"), h.Get("X-Coditect-Unit"), h.Get("X-Coditect-Attempt")}
 }
 
 // spoil has one line in so many go wrong.
@@ -141,7 +152,7 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 		answer = script.Model
 	}
 	script.Wire, script.Key, script.Model, script.Seed = of.wire, batchKey, answer, seed
-	f, config := &vendorFleet{prices: prices, seller: of, hurry: 1}, batchConfig()
+	f, config := &vendorFleet{prices: prices, seller: of, hurry: 1, askers: make(map[attempt]context.Context)}, batchConfig()
 	if _, real := driver.Cluster(t); real {
 		f.hurry, config = quicker, enginetest.Steady()
 		config.BatchLinger, config.BatchWait = 500*time.Millisecond, 15*time.Second
@@ -173,7 +184,7 @@ func newFleetOf(t *testing.T, of seller, seed uint64, nodes, most int, rates fau
 	}
 	if f.agent, err = model.New(model.Config{
 		Provider: of.name, Vendors: table, Prices: prices, Random: rand.Float64,
-		LLM: llm.Config{Key: llm.NewKey(batchKey), BaseURL: of.base, Transport: f},
+		LLM: llm.Config{Key: llm.NewKey(batchKey), BaseURL: of.base, Transport: f, SendTrace: true},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +213,20 @@ func (f *vendorFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.Contains(r.URL.Path, "/batches") || strings.Contains(r.URL.Path, ":batch") || strings.Contains(r.URL.Path, "/files") {
 		return f.server.Transport().RoundTrip(r)
 	}
+	if life := enginetest.LifeIn(r.Context()); life != nil {
+		f.mu.Lock()
+		f.askers[attemptOf(r.Header)] = life
+		f.mu.Unlock()
+	}
 	return f.live.Transport().RoundTrip(r)
+}
+
+// hasDied reports whether the worker that made the calls of an attempt is dead.
+func (f *vendorFleet) hasDied(a attempt) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	life := f.askers[a]
+	return life != nil && life.Err() != nil
 }
 
 // join runs a worker that makes batches too.
@@ -251,17 +275,40 @@ func (f *vendorFleet) paid() (micros int64, calls int) {
 	return micros, calls
 }
 
+// lost returns how many calls in real time were answered for workers that died before they could pass the answer on, and
+// what these cost: whoever takes over has to ask again. Where time is virtual calls take none, and nobody dies in one.
+func (f *vendorFleet) lost() (calls int, micros int64) {
+	last := make(map[[2]string]fakellm.Entry) // by job and unit
+	for _, e := range f.live.Entries() {
+		if e.Status != http.StatusOK {
+			continue
+		}
+		unit := [2]string{e.Job, e.Unit}
+		before, again := last[unit]
+		last[unit] = e
+		if !again {
+			continue
+		}
+		if !f.hasDied(attemptOf(before.Header)) {
+			f.T.Errorf("unit %s of job %s was asked of in attempt %d and again in attempt %d, and the worker of the first lives", e.Unit, e.Job, before.Attempt, e.Attempt)
+			continue
+		}
+		calls, micros = calls+1, micros+f.seller.charges.micros(before)
+	}
+	return calls, micros
+}
+
 // anyCalls says that units are answered as often as it takes.
 const anyCalls = -1
 
 // verifyMoney checks that a job has spent what the vendor has charged.
 func (f *vendorFleet) verifyMoney(id mapreduce.JobID, units int) {
 	f.T.Helper()
-	f.verifyAll([]mapreduce.JobID{id}, units)
+	f.verifyAll([]mapreduce.JobID{id}, units, 0)
 }
 
-// verifyAll checks that jobs have spent what the vendor has charged.
-func (f *vendorFleet) verifyAll(ids []mapreduce.JobID, units int) {
+// verifyAll checks that jobs have spent what the vendor has charged, but for what was lost with those who died.
+func (f *vendorFleet) verifyAll(ids []mapreduce.JobID, units int, lost int64) {
 	f.T.Helper()
 	batched, lines := f.bill()
 	live, calls := f.paid()
@@ -273,8 +320,8 @@ func (f *vendorFleet) verifyAll(ids []mapreduce.JobID, units int) {
 		}
 		spent += job.CostMicros
 	}
-	if spent != batched+live {
-		f.T.Errorf("%d jobs have spent %d, and the vendor has charged %d for %d lines and %d for %d calls", len(ids), spent, batched, lines, live, calls)
+	if spent+lost != batched+live {
+		f.T.Errorf("%d jobs have spent %d, %d were lost with those who died, and the vendor has charged %d for %d lines and %d for %d calls", len(ids), spent, lost, batched, lines, live, calls)
 	}
 	if units != anyCalls && lines+calls != units {
 		f.T.Errorf("the vendor has answered %d lines and %d calls, for %d units", lines, calls, units)
@@ -686,7 +733,7 @@ func TestLimitsOfWhatWaitsAreKept(t *testing.T) {
 				if refused > 0 || took < c.took || took > c.took+time.Hour {
 					t.Errorf("%d batches were refused, %d calls waited at a time, and it took %v", refused, waited, took)
 				}
-				f.verifyAll(ids, documents)
+				f.verifyAll(ids, documents, 0)
 				t.Logf("%d batches, at most %d calls at a time, %v", f.server.Made(), waited, took)
 			})
 		})

@@ -438,7 +438,15 @@ func (a Mortal) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	ctx, die := context.WithCancel(ctx)
 	defer die()
 	defer context.AfterFunc(a.Life, die)()
-	return a.Counter.Run(ctx, task, calls)
+	return a.Counter.Run(context.WithValue(ctx, lifeKey{}, a.Life), task, calls)
+}
+
+type lifeKey struct{}
+
+// LifeIn returns the life of the worker that runs a unit, in whose context ctx is; nil if none does.
+func LifeIn(ctx context.Context) context.Context {
+	life, _ := ctx.Value(lifeKey{}).(context.Context)
+	return life
 }
 
 // Kill ends a worker as a crash does: nothing it has is reported.

@@ -140,6 +140,7 @@ const (
 // A Trace names the attempt that a call is made for. It is sent, as headers,
 // only if Config.SendTrace says so.
 type Trace struct {
+	Job     string
 	Unit    string
 	Attempt int
 	Fence   int64

@@ -50,7 +50,7 @@ func (a *Agent) answerOrigin(p *Program, t mapreduce.TenantID) decorator.Origin 
 func (s *Session) CompleteRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	req = s.Agent.WithForm(s.Program, req)
 	req.CacheKey = cacheKeyOf(s.Task.Job)
-	req.Trace = llm.Trace{Unit: string(s.Task.Unit), Attempt: s.Task.Attempt, Turn: req.Trace.Turn}
+	req.Trace = llm.Trace{Job: string(s.Task.Job), Unit: string(s.Task.Unit), Attempt: s.Task.Attempt, Turn: req.Trace.Turn}
 
 	// What cannot fit is not sent: the unit may be split instead.
 	if need := req.Prompt + s.Bound; s.Narrowest > 0 && need > s.Narrowest {

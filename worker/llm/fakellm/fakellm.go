@@ -67,6 +67,7 @@ type Call struct {
 	N       int    `json:"n"` // from 1, in the order of arrival
 	Wire    Wire   `json:"wire"`
 	Model   string `json:"model"`
+	Job     string `json:"job,omitempty"`
 	Unit    string `json:"unit,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 	Fence   int64  `json:"fence,omitempty"`
@@ -220,6 +221,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // parseCall tells the format by the path.
 func parseCall(r *http.Request, body []byte) (Call, wire, error) {
 	c := Call{Header: r.Header.Clone(), Body: body}
+	c.Job = r.Header.Get("X-Coditect-Job")
 	c.Unit, _ = url.QueryUnescape(r.Header.Get("X-Coditect-Unit"))
 	c.Attempt, _ = strconv.Atoi(r.Header.Get("X-Coditect-Attempt"))
 	c.Fence, _ = strconv.ParseInt(r.Header.Get("X-Coditect-Fence"), 10, 64)

@@ -187,6 +187,7 @@ func (c *Call) setHeader(req *http.Request, want string, r Request) {
 	}
 
 	if c.d.Config.SendTrace && c.trace != (llm.Trace{}) {
+		req.Header.Set("X-Coditect-Job", c.trace.Job)
 		req.Header.Set("X-Coditect-Unit", url.QueryEscape(c.trace.Unit))
 		req.Header.Set("X-Coditect-Attempt", strconv.Itoa(c.trace.Attempt))
 		req.Header.Set("X-Coditect-Fence", strconv.FormatInt(c.trace.Fence, 10))
