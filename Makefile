@@ -185,8 +185,8 @@ test-oracle: ## compare requests to models and what is read of answers with the 
 	go test -C $(ORACLE) -count 1 ./... $(if $(ORACLES),-rapid.checks=$(ORACLES))
 
 .PHONY: test-recorded
-test-recorded: ## read responses of vendors that others have recorded, in vcrpy's form, and count them: CASSETTES=folder
-	CODITECT_CASSETTES='$(CASSETTES)' go test -count 1 -v -run TestRecordedResponses ./worker/llm/vendors
+test-recorded: ## read responses and batches of vendors that others have recorded, and count them: CASSETTES=folder
+	CODITECT_CASSETTES='$(abspath $(CASSETTES))' go test -count 1 -v -run 'TestRecordedResponses|TestRecordedBatches' ./worker/llm/vendors ./worker/llm/batch
 
 .PHONY: test-peers
 test-peers: ## check providers of models against servers and clients of others; needs npm

@@ -244,6 +244,20 @@ func TestStatesOfTheWorld(t *testing.T) {
 	}
 }
 
+// Dated versions of Azure's interface write states with a capital and times as text, and do not count lines at first.
+func TestStatesInOtherForms(t *testing.T) {
+	created := time.Date(2024, 8, 1, 10, 20, 30, 0, time.UTC)
+	for word, want := range map[string]batch.Status{"Validating": batch.Running, "Completed": batch.Ended, "Cancelling": batch.Cancelling, "Failed": batch.Failed} {
+		body := `{"id":"batch_7","object":"batch","status":"` + word + `","created_at":"2024-08-01T10:20:30.1234567+00:00","expires_at":"2024-08-02T12:20:30.1234567+02:00",` +
+			`"completed_at":null,"errors":null,"metadata":null,"output_file_id":null,"error_file_id":null,"request_counts":{"total":null,"completed":null,"failed":null}}`
+		v, _ := answering(t, "azure", answer{to: "GET ", status: 200, body: body})
+		got, err := v.Get(t.Context(), "batch_7")
+		if err != nil || got.Status != want || got.Word != word || !got.Created.Equal(created) || !got.Expires.Equal(created.Add(24*time.Hour)) || !got.Ended.IsZero() {
+			t.Errorf("%s: %+v, %v; want it %s, of %v", word, got, err, want, created)
+		}
+	}
+}
+
 // A batch that cannot be asked for is not one that has ended.
 func TestStatesThatAreNotTold(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -292,6 +306,10 @@ func TestLinesOfTheWorld(t *testing.T) {
 		"no time, of a gateway":        {"openai", openai("null", `{"code":"batch_cancelled","message":"This request was cancelled."}`), batch.Cancelled, llm.Timeout},
 		"the batch failed, of another": {"openai", openai("null", `{"code":"batch_failed","message":"This request was not executed because the batch failed."}`), batch.Errored, llm.Server},
 		"no status, and nothing else":  {"openai", openai(`{"status_code":0,"request_id":"","body":{}}`, "null"), batch.Errored, llm.Garbled},
+		"an error without a code":      {"openai", openai("null", `{"type":"request_failed","message":"no"}`), batch.Errored, llm.Server},
+		"an error that is a text":      {"openai", openai(`{"status_code":400,"request_id":"1","body":null}`, `"The prompt is too long for this model."`), batch.Errored, llm.TooLarge},
+		"an error with a number":       {"openai", openai(`{"status_code":404,"request_id":"1","body":null}`, `{"object":"error","message":"no such model","type":"NotFoundError","param":null,"code":404}`), batch.Errored, llm.NotFound},
+		"a text, and nothing else":     {"openai", openai("null", `"The line could not be read."`), batch.Errored, llm.Server},
 		"an answer and an error":       {"openai", openai(`{"status_code":400,"body":{"error":{"message":"no","code":"x"}}}`, `{"code":"vertex_ai_error","message":"no"}`), batch.Errored, llm.Invalid},
 		"a success without a body":     {"openai", openai(`{"status_code":200,"request_id":"1","body":{}}`, "null"), batch.Errored, llm.Server},
 		"a line behind a broken one":   {"openai", `{"id":"batch_req_0","custom_id":"job7unitA1b2-v","response":{"status_c` + "\n" + answered, batch.Succeeded, 0},

@@ -273,8 +273,22 @@ func (f *fileID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// unix is a time in seconds; some servers write it with a fraction, and none as null.
+// unix is a time in seconds; some servers write it with a fraction, some as RFC 3339 has it, and none as null.
 type unix float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (u *unix) UnmarshalJSON(raw []byte) error {
+	if !bytes.HasPrefix(raw, []byte(`"`)) {
+		return json.Unmarshal(raw, (*float64)(u))
+	}
+
+	var at time.Time
+	if err := json.Unmarshal(raw, &at); err != nil {
+		return err
+	}
+	*u = unix(at.Unix())
+	return nil
+}
 
 func (u unix) time() time.Time {
 	if u <= 0 {
@@ -300,7 +314,7 @@ func (v *vendor) batchOf(ctx context.Context, s *state) batch.Batch {
 	}
 
 	rest := max(s.Counts.Total-s.Counts.Completed-s.Counts.Failed, 0)
-	switch s.Status {
+	switch strings.ToLower(s.Status) { // some write it with a capital
 	case "completed":
 		out.Status = batch.Ended
 	case "expired":
@@ -370,7 +384,7 @@ func (v *vendor) state(c *wire.Call, id string) (*state, error) {
 	}
 
 	if s.ID == "" && len(s.Error) > 0 {
-		return nil, c.LineError(append(append([]byte(`{"error":`), s.Error...), '}'))
+		return nil, c.LineError(enveloped(s.Error))
 	}
 	return &s.state, nil
 }
@@ -436,10 +450,37 @@ type resultLine struct {
 		RequestID string          `json:"request_id"`
 		Body      json.RawMessage `json:"body"`
 	} `json:"response"`
-	Error *struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
+	Error json.RawMessage `json:"error"` // an object, or a text alone
+}
+
+// failure returns the code of the error of a line, of one that has an error. Servers that are only alike write none,
+// or a number.
+func (l *resultLine) failure() (code string, failed bool) {
+	if isNothing(l.Error) {
+		return "", false
+	}
+
+	var e struct{ Code any }
+	_ = json.Unmarshal(l.Error, &e) // it may be a text
+	code, _ = e.Code.(string)
+	return code, true
+}
+
+// refusal returns the error of a line that was refused: that in the answer, or the one beside it, where servers that
+// are only alike have it.
+func (l *resultLine) refusal() json.RawMessage {
+	if body := l.Response.Body; !isNothing(body) && string(body) != "{}" {
+		return body
+	}
+	return enveloped(l.Error)
+}
+
+// isNothing reports whether a field is null or not there.
+func isNothing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// enveloped returns an error in the envelope in which a call in real time has it.
+func enveloped(raw json.RawMessage) json.RawMessage {
+	return append(append([]byte(`{"error":`), raw...), '}')
 }
 
 // Results implements batch.Vendor: those of the file of answers, and then those of the other.
@@ -494,23 +535,19 @@ func (v *vendor) fileOf(ctx context.Context, id string, yield func(wire.Event, e
 
 // resultOf returns what became of a line.
 func (v *vendor) resultOf(ctx context.Context, line *resultLine) batch.Result {
-	r, e := line.Response, line.Error
+	r := line.Response
+	code, failed := line.failure()
 	switch {
 	case r != nil && r.Status/100 == 2:
 		return wire.LineResult(v.Read(v.Dialer.BeginLine(ctx, r.Status, r.RequestID), r.Body))
 	case r != nil && r.Status > 0:
-		return wire.FailedLine(v.Dialer.BeginLine(ctx, r.Status, r.RequestID).LineError(r.Body))
-	case e == nil:
+		return wire.FailedLine(v.Dialer.BeginLine(ctx, r.Status, r.RequestID).LineError(line.refusal()))
+	case !failed:
 		return wire.FailedLine(llm.NewError(llm.Garbled, "a line of results has neither an answer nor an error"))
-	case e.Code == "batch_expired":
+	case code == "batch_expired":
 		return wire.Undone(batch.Expired)
-	case strings.HasPrefix(e.Code, "batch_cancel"), e.Code == "cancelled":
+	case strings.HasPrefix(code, "batch_cancel"), code == "cancelled":
 		return wire.Undone(batch.Cancelled)
 	}
-
-	raw, err := json.Marshal(map[string]any{"error": map[string]string{"message": e.Message, "code": e.Code}})
-	if err != nil {
-		return wire.FailedLine(llm.WrapError(llm.Garbled, err))
-	}
-	return wire.FailedLine(v.Dialer.BeginLine(ctx, 200, "").LineError(raw))
+	return wire.FailedLine(v.Dialer.BeginLine(ctx, 200, "").LineError(enveloped(line.Error)))
 }
