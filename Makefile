@@ -286,7 +286,7 @@ bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pa
 # Other systems are in a module of their own, as the SDKs are. Each has a program of its own, so
 # that one may be measured without building the others.
 RIVALS  := internal/dev/rivals
-SYSTEMS ?= coditect river nats dbos restate
+SYSTEMS ?= coditect river nats dbos restate temporal
 
 .PHONY: bench-rivals
 bench-rivals: ## measure other systems that run units beside this one, in turns: SYSTEMS='coditect nats' RIVAL=-short; needs PostgreSQL and restate-server

@@ -316,7 +316,7 @@ func besiege(t *testing.T, of seller, faults bool) {
 	if refused > 0 {
 		t.Errorf("%d batches were refused, as they passed a limit", refused)
 	}
-	t.Logf("%s: %d documents in %d jobs and %d batches, while %d processes died: %v", of.name, s.asked, len(s.jobs), s.server.Made(), s.killed(), s.kills)
+	t.Logf("%s: %d documents in %d jobs and %d batches, while %d processes died, and %d calls in real time with them: %v", of.name, s.asked, len(s.jobs), s.server.Made(), s.killed(), lost, s.kills)
 }
 
 // failRequests has one in twenty requests to the vendor go wrong in each way that there is, and one in twenty batches fail

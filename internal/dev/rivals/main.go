@@ -33,7 +33,7 @@ func main() {
 }
 
 // programs are those of the systems, in the order of the table.
-var programs = []string{"coditect", "river", "nats", "dbos", "restate"}
+var programs = []string{"coditect", "river", "nats", "dbos", "restate", "temporal"}
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("rivals", flag.ContinueOnError)

@@ -14,7 +14,6 @@ import (
 
 // absent are systems that belong into the table and have no program here, and why.
 var absent = []struct{ name, why string }{
-	{"Temporal", "its server is a module, go.temporal.io/server, for which nobody has written a program here"},
 	{"Hatchet", "its server's module could not be had from Go's proxy of modules; it comes as images of containers"},
 }
 
