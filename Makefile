@@ -153,7 +153,7 @@ test-all: test test-long test-race test-oracle test-secured test-clients check-b
 # own, which they clear; then again with a client that fails and dawdles at random. They
 # wait for the cluster much of the time, so more of them run at once than there are cores.
 TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m
-ON_FDB   := ./cmd/coditect ./orchestrator/... ./store/jobs/... ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
+ON_FDB   := ./cmd/coditect ./orchestrator/... ./store/jobs/... ./cmd/coditect/internal/show ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
 
 .PHONY: test-fdb
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/certs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/check"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -22,8 +21,6 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/serve"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/steer"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/suggest"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
 // runMain runs a command line and returns the exit code.
@@ -38,7 +35,7 @@ func runMain(ctx context.Context, p *program.Program, args []string) int {
 	p.Version, p.Runners.Getenv = versionOf(), p.Getenv
 	p.Screen = p.Stderr
 	p.Raw = p.Stdout
-	p.Stdout, p.Stderr = terminal.NewWriter(p.Stdout), terminal.NewWriter(p.Stderr)
+	p.Stdout, p.Stderr = console.NewTerminalWriter(p.Stdout), console.NewTerminalWriter(p.Stderr)
 	root := rootCommand(p)
 
 	// Only a shell asks for completions; other commands would hold them in memory for
@@ -86,7 +83,6 @@ func rootCommand(p *program.Program) *cobra.Command {
 
 	root.AddCommand(mapreduceCommand(p))
 	root.AddCommand(serve.Commands(p)...)
-	root.AddCommand(certs.Command(p))
 	root.AddCommand(mcp.Commands(p)...)
 	root.AddCommand(versionCommand(p))
 
@@ -169,10 +165,10 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	}
 
 	typed, path := args[0], cmd.CommandPath()+" "
-	hint := suggest.DidYouMean(typed, path, namesOf(cmd))
+	hint := program.DidYouMean(typed, path, namesOf(cmd))
 	for _, c := range cmd.Commands() {
 		if hint == "" && c.HasSubCommands() {
-			hint = suggest.DidYouMean(typed, path+c.Name()+" ", namesOf(c))
+			hint = program.DidYouMean(typed, path+c.Name()+" ", namesOf(c))
 		}
 	}
 	return fmt.Errorf("unknown command %q for %q%s", typed, cmd.CommandPath(), hint)
@@ -210,7 +206,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			names = append(names, f.Name)
 		}
 	})
-	return exit.UsageError("%w%s", err, suggest.DidYouMean(unknown.GetSpecifiedName(), "--", names))
+	return exit.UsageError("%w%s", err, program.DidYouMean(unknown.GetSpecifiedName(), "--", names))
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

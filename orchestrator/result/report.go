@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/internal/text/prose"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/result/sections"
-	"github.com/coditect/mapreduce/orchestrator/result/spelling"
 )
 
 // A Report says what is known of a job that ends with a report.
@@ -291,7 +290,7 @@ func (r *reporter) addSection(name, title, source string) error {
 	c := r.numbering.Convert(source)
 	r.view.Sections = append(r.view.Sections, sectionView{Name: name, Title: title, Text: c.Text, Source: source})
 	for _, span := range prose.Sentences(source) {
-		if sentence := span.In(source); claims.Claims(sentence) || spelling.RefersTo(sentence) {
+		if sentence := span.In(source); claims.Claims(sentence) || refersToOther(sentence) {
 			r.checkClaim(name, sentence)
 		}
 	}
@@ -302,7 +301,7 @@ func (r *reporter) addSection(name, title, source string) error {
 // Those without are names and short words, and claim nothing by themselves.
 func (r *reporter) checkText(section, source string) {
 	for _, span := range prose.Sentences(source) {
-		if sentence := span.In(source); spelling.RefersTo(sentence) {
+		if sentence := span.In(source); refersToOther(sentence) {
 			r.checkClaim(section, sentence)
 		}
 	}
@@ -353,7 +352,7 @@ func (r *reporter) checkClaim(section, sentence string) {
 		if !ok {
 			continue
 		}
-		passages = append(passages, claims.Source{Passage: c.Quote, About: spelling.AboutSource(r.sources[name])})
+		passages = append(passages, claims.Source{Passage: c.Quote, About: aboutSource(r.sources[name])})
 		v := claims.CheckSources(sentence, passages[len(passages)-1])
 		one := claimRefView{Number: r.numbering.Number(name), Ref: name, Grade: v.Grade, Score: rounded(v.Score), Reasons: v.Reasons}
 
@@ -376,7 +375,7 @@ func (r *reporter) gradeClaim(view *claimView, sentence string, passages []claim
 	view.Judge = "rules"
 	if len(passages) == 0 {
 		view.Grade, view.Reasons = claims.Unsupported, []string{"the sentence has no reference"}
-		if spelling.RefersTo(sentence) {
+		if refersToOther(sentence) {
 			view.Reasons = []string{"its reference was removed: the report has no such reference"}
 		}
 		return

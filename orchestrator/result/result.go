@@ -22,7 +22,6 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/orchestrator/result/spelling"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/review"
@@ -81,7 +80,7 @@ type result struct {
 	*reading
 	value     bool // it is last.Value, and not records
 	sink      func(*mapreduce.ResultPart) error
-	names     spelling.Speller
+	names     speller
 	locations *outputs.Locator
 	shown     map[mapreduce.DocumentID]bool // evidence that was told of
 	places    map[string]string             // of the quotes of citations in their documents, by name, for a report
@@ -136,7 +135,7 @@ func (r *result) streamResult(ctx context.Context) error {
 	}
 
 	var err error
-	r.names = spelling.Speller{Spelling: refs.NewSpelling(r.citationIDs(ctx, &err))}
+	r.names = speller{Spelling: refs.NewSpelling(r.citationIDs(ctx, &err))}
 	if err == nil {
 		err = r.trueMembers()
 	}
@@ -191,7 +190,7 @@ func (r *result) streamValue(ctx context.Context) error {
 		}
 	}
 
-	r.names = spelling.Speller{Spelling: refs.NewSpelling(func(yield func(refs.ID) bool) {
+	r.names = speller{Spelling: refs.NewSpelling(func(yield func(refs.ID) bool) {
 		for _, id := range ids {
 			if !yield(refs.ID([]byte(id))) {
 				return

@@ -14,7 +14,6 @@ import (
 	outcome "github.com/coditect/mapreduce/internal/outcome/review"
 	"github.com/coditect/mapreduce/internal/text/refs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/orchestrator/result/spelling"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/review"
 )
@@ -112,7 +111,7 @@ func Waiting(ctx context.Context, s jobs.Reader, id mapreduce.JobID, of *schema.
 		shown: make(map[mapreduce.DocumentID]bool), places: make(map[string]string),
 		statistics: merge.NewStatistics(of), duplicates: make(map[string]int64), broken: make(map[constraint]int64),
 	}
-	r.names = spelling.Speller{Spelling: refs.NewSpelling(func(yield func(refs.ID) bool) {
+	r.names = speller{Spelling: refs.NewSpelling(func(yield func(refs.ID) bool) {
 		for _, id := range slices.Sorted(maps.Keys(out.Citations)) {
 			if !yield(refs.ID([]byte(id))) {
 				return

@@ -146,7 +146,7 @@ type Result struct {
 // agent knows nothing of orchestrators, streams and blobs: it says what it does, and the worker
 // meters money, remembers what was done, watches over calls of models, keeps evidence, and puts
 // it all into its reports. All methods may be called concurrently. Tests of agents embed
-// agenttest.Calls, and override what they look at.
+// scripted.Calls, and override what they look at.
 type Calls interface {
 	Journal
 	EvidenceKeeper

@@ -20,10 +20,10 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/loop"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/step"
@@ -124,7 +124,7 @@ func servePage(name, q string) (*tool.Result, error) {
 // A unitDisk is what survives a worker: the journal and the evidence of a unit, and what it
 // has cost.
 type unitDisk struct {
-	agenttest.Calls
+	scripted.Calls
 	mu      sync.Mutex
 	stored  [][]byte
 	attempt int

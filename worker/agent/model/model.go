@@ -1,11 +1,11 @@
 // Package model makes jobs ready for the models of a provider, and asks these: what is said to them, with
 // which settings, in which form an answer comes, what stands for a model that is away, and what a call may
-// cost. What its answers become is in package steps.
+// cost. It remembers in the journal of a unit what a model was asked and what it answered. What its
+// answers become is in package steps.
 //
 // Package settings has what a job says of its model, package prompt instructions and the
-// marks around documents, package size how large requests are, package form the form of
-// answers about records, package found what these come to once their quotes were looked
-// for, and package memory what a unit's earlier attempts were answered.
+// marks around documents, package form the form of answers about records, and package found
+// what these come to once their quotes were looked for.
 package model
 
 import (
@@ -23,7 +23,6 @@ import (
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
-	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -85,7 +84,7 @@ type Agent struct {
 	reach   *connections
 	tallies *tallies
 	Count   *token.Counter
-	Sizes   *size.Counter // of requests
+	Sizes   *TokenCounter // of requests
 	doubt   *decorator.Doubter
 
 	mu       sync.Mutex // guards the fields below
@@ -119,7 +118,7 @@ func New(cfg Config) (*Agent, error) {
 	count := token.New()
 	return &Agent{
 		cfg: cfg, reach: &connections{cfg: &cfg, vendors: make(map[vendorKey]llm.Provider)},
-		tallies: &tallies{of: make(map[mapreduce.JobID]*answerTally)}, Count: count, Sizes: size.New(count), doubt: decorator.NewDoubter(cfg.Doubted),
+		tallies: &tallies{of: make(map[mapreduce.JobID]*answerTally)}, Count: count, Sizes: NewCounter(count), doubt: decorator.NewDoubter(cfg.Doubted),
 		programs: make(map[[sha256.Size]byte]*Program),
 		jobs:     make(map[[sha256.Size]byte][]*Program),
 	}, nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
@@ -30,6 +29,6 @@ func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 // replaySession returns a session that is answered as the unit of the other job was.
 func (s *Session) replaySession() *Session {
 	origin := decorator.Origin{Scope: string(s.Task.Spec.Replay), Provider: s.Provider}
-	s.ask = memory.New(mute{s.Vendor, s.Task}, origin, s.Task, s.Calls)
+	s.ask = NewMemory(mute{s.Vendor, s.Task}, origin, s.Task, s.Calls)
 	return s
 }

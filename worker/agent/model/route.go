@@ -11,7 +11,6 @@ import (
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/internal/placement"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -133,22 +132,22 @@ func (a *Agent) stackOf(s *Session, p *Program, reserve *decorator.Reserve, else
 	if tier := p.realTime(s.Task); tier != "" {
 		ask = decorator.InTier{Provider: retry, Tier: tier}
 	}
-	byBatch := p.batches != nil && !memory.HasSpoiled(s.Calls)
+	byBatch := p.batches != nil && !HasSpoiled(s.Calls)
 	if byBatch {
 		ask = &decorator.Batched{
 			Provider: ask, Vendor: p.batches, Desk: s.Calls, Prices: p.prices, Count: a.Sizes.Worst, Kept: s.keptFor,
 			Rescued: !s.Task.Spec.Deadline.IsZero(), AtOnce: p.placed && s.Task.Tier != parameters.Batch,
 			Earlier: s.Task.Attempt > 1,
-			Origin:  decorator.Origin{Scope: string(s.Task.Job), Provider: p.Provider, Again: memory.CountRefused(s.Calls)},
+			Origin:  decorator.Origin{Scope: string(s.Task.Job), Provider: p.Provider, Again: CountRefused(s.Calls)},
 		}
 	}
 	ask = &decorator.Structured{Provider: ask, Unchecked: p.Role != "", Reserve: reserve}
 	if byBatch {
-		ask = memory.Spoiling(ask, s.Calls)
+		ask = Spoiling(ask, s.Calls)
 	}
 	if s.Calls.Shares() {
 		origin := a.answerOrigin(p, s.Task.Spec.Tenant)
-		origin.Again = memory.CountRefused(s.Calls)
+		origin.Again = CountRefused(s.Calls)
 		ask = &decorator.Cache{Provider: ask, Answers: s.Calls, Origin: origin, Prices: p.prices, Saved: s.Calls.Saved}
 	}
 	return ask

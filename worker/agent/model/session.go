@@ -10,8 +10,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model/memory"
-	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
@@ -35,7 +33,7 @@ func (a *Agent) BeginSession(p *Program, task *agent.Task, calls agent.Calls) *S
 	if task.Spec.Replay != "" {
 		return s.replaySession()
 	}
-	s.ask = memory.New(s.routeOf(), decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
+	s.ask = NewMemory(s.routeOf(), decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
 	return s
 }
 
@@ -64,7 +62,7 @@ func (s *Session) CompleteRequest(ctx context.Context, req *llm.Request) (*llm.R
 		}
 	}
 
-	bytes := size.Bytes(req)
+	bytes := RequestBytes(req)
 	if most := s.MostContext(); most > 0 && bytes > most {
 		return nil, TooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", bytes, s.Task.StageSpec.Name, most)
 	}

@@ -1,7 +1,8 @@
 // Package scripted is an agent for tests that does what a job's variables say:
 // how long it thinks, what it spends, how often it fails, and in which way. It
 // runs the units of all steps, and calls no model. Its outputs fit the schema of
-// their stage.
+// their stage. Beside it are Calls to give to any agent in place of a worker's, and a Keeper
+// of evidence.
 //
 // Its behaviour is decided by the seed, the unit and the attempt alone, and its
 // output by the seed, the unit and its inputs, so whichever worker runs a unit,

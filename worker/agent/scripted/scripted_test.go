@@ -18,13 +18,12 @@ import (
 	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/internal/outcome/journal"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
 // A meter is an agent.Calls that grants everything and remembers it.
 type meter struct {
-	agenttest.Calls
+	scripted.Calls
 	reserved, spent int64
 	calls           int
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
@@ -103,7 +103,7 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 
 // A purse remembers what was asked of it.
 type purse struct {
-	agenttest.Calls
+	scripted.Calls
 	refuse bool
 	log    []string
 }
@@ -209,7 +209,7 @@ func TestMeterMakesNoCallWithoutMoney(t *testing.T) {
 
 // A caller is a breaker that only watches.
 type caller struct {
-	agenttest.Calls
+	scripted.Calls
 	name string
 	err  error
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
 
-const scripted = "script/m-1"
+const shareName = "script/m-1"
 
 // limited returns a gate over s, and the gates that it is of.
 func limited(s *script) (*decorator.Limit, *decorator.Gates) {
@@ -50,7 +50,7 @@ func TestGatesKeepToTheirShareOfTheFleet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, gates := limited(second())
-				c.share.Name = scripted
+				c.share.Name = shareName
 				gates.Share([]protocol.LimitShare{c.share})
 				start := time.Now()
 				many(t, 30, l)
@@ -67,7 +67,7 @@ func TestASharesTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := second()
 		l, gates := limited(s)
-		share := []protocol.LimitShare{{Name: scripted, Part: 1, For: 10 * time.Second}}
+		share := []protocol.LimitShare{{Name: shareName, Part: 1, For: 10 * time.Second}}
 		gates.Share(share)
 		many(t, 1, l)
 		time.Sleep(10 * time.Second) //nolint:forbidigo // in a synctest bubble
@@ -113,7 +113,7 @@ func TestGatesTellWhatTheyWereTold(t *testing.T) {
 			t.Error("a refusal is not told at once")
 		}
 		want := []protocol.LimitNote{{
-			Name: scripted, Successes: 2, Refused: true, Pause: 3 * time.Second,
+			Name: shareName, Successes: 2, Refused: true, Pause: 3 * time.Second,
 			Told: mapreduce.Rates{Requests: 60, Input: 9000, Output: 700},
 			Left: mapreduce.Rates{Requests: 50, Input: 8000, Output: 600},
 		}}
@@ -150,7 +150,7 @@ func TestRefusalsForWantOfRoomCostNoAttempt(t *testing.T) {
 		}})
 		_, err := l.Complete(t.Context(), ask(nil))
 		var open *agent.BreakerError
-		if !errors.As(err, &open) || open.Name != scripted || open.OpenFor != 25*time.Second || !open.NoRoom || calls.Load() != 3 {
+		if !errors.As(err, &open) || open.Name != shareName || open.OpenFor != 25*time.Second || !open.NoRoom || calls.Load() != 3 {
 			t.Errorf("after %d calls: %v; want three, and to be told to wait", calls.Load(), err)
 		}
 	})

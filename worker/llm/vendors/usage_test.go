@@ -13,8 +13,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
-	"github.com/coditect/mapreduce/worker/agent/model/size"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -69,7 +69,7 @@ func setCached(told map[string]any, names [3]string, value any) {
 
 // A purse refuses what would take more than its budget, and adds up what is charged.
 type purse struct {
-	agenttest.Calls
+	scripted.Calls
 	budget, spent int64
 }
 
@@ -91,7 +91,7 @@ func TestUsageThatCannotBeIsNotFree(t *testing.T) {
 	answer := `{"company":"Gardenia Bakeries","total":60.30,"date":"2018-12-25"}`
 	document := strings.Repeat("GARDENIA BAKERIES, 12 bread rolls and one cake of 3 layers\n", 20)
 	ways := slices.Sorted(maps.Keys(lies))
-	sizes := size.New(token.New())
+	sizes := model.NewCounter(token.New())
 
 	for _, name := range vendorNames {
 		for seed := range uint64(4) {
@@ -139,7 +139,7 @@ func TestEachImpossibleUsageChargesTheReservation(t *testing.T) {
 	answer := strings.Repeat("Gardenia Bakeries sold rolls. ", 4)
 	document := strings.Repeat("GARDENIA BAKERIES, 12 bread rolls and one cake of 3 layers\n", 20)
 	req := &llm.Request{Model: "m-1", System: "Read.", MaxTokens: 1000, Messages: []llm.Message{llm.Say(llm.User, document)}}
-	sizes := size.New(token.New())
+	sizes := model.NewCounter(token.New())
 
 	for _, name := range vendorNames {
 		var way string

@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/internal/document/plain"
 	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/step/parse"
 )
 
@@ -25,7 +25,7 @@ func run(ctx context.Context, name, mediaType, content string) (*agent.Result, e
 	return parse.Runner{Formats: formats}.Run(ctx, &agent.Task{Assignment: protocol.Assignment{
 		Kind: mapreduce.KindParse,
 		Text: &protocol.Text{Document: mapreduce.DocumentID(name), MediaType: mediaType, Content: []byte(content)},
-	}}, new(agenttest.Calls))
+	}}, new(scripted.Calls))
 }
 
 func TestParse(t *testing.T) {
@@ -63,7 +63,7 @@ func TestReadingOfTheJob(t *testing.T) {
 	} {
 		res, err := parse.Runner{Formats: formats}.Run(t.Context(), &agent.Task{Spec: spec, Assignment: protocol.Assignment{
 			Kind: mapreduce.KindParse, Text: &protocol.Text{Document: "p.html", MediaType: "text/html", Content: []byte(page)},
-		}}, new(agenttest.Calls))
+		}}, new(scripted.Calls))
 		if err != nil {
 			t.Fatal(err)
 		}

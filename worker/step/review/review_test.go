@@ -14,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/merge"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/step/review"
 )
 
@@ -38,7 +38,7 @@ func (f *finder) Run(_ context.Context, task *agent.Task, _ agent.Calls) (*agent
 
 // notes is a journal with room for entries of so many bytes.
 type notes struct {
-	agenttest.Calls
+	scripted.Calls
 	kept map[string][]byte
 	room int
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/internal/outcome/eval"
 )
@@ -101,7 +100,7 @@ func (cmds *commands) evaluate(ctx context.Context, f *evalFlags) error {
 	var s *schema.Schema
 	if f.schema != "" {
 		var err error
-		if s, err = files.ReadSchema(ctx, f.schema); err != nil {
+		if s, err = console.ReadSchema(ctx, f.schema); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,6 @@
-// Package console is what commands read from and write to: the streams of the process,
-// data as text or JSON, tables, and text that is safe to show on a terminal.
+// Package console is what commands read from and write to: the streams of the process, small
+// files that flags name, data as text or JSON, tables, the progress of a job, and text that is
+// safe to show on a terminal.
 package console
 
 import (
@@ -14,8 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
 )
 
 // A Console is what a command reads from and writes to.
@@ -106,13 +105,13 @@ func (c *Console) PrintNextPage(token string) {
 }
 
 // ProgressMeter returns a meter that shows progress on standard error.
-func (c *Console) ProgressMeter() *progress.Meter {
-	return progress.New(progress.Config{Out: c.Screen, Terminal: c.Terminal, Width: c.Width})
+func (c *Console) ProgressMeter() *Meter {
+	return NewMeter(MeterConfig{Out: c.Screen, Terminal: c.Terminal, Width: c.Width})
 }
 
 // NewLogger returns a logger of warnings without times, which do not matter on a
 // terminal.
-func NewLogger(m *progress.Meter) *slog.Logger {
+func NewLogger(m *Meter) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

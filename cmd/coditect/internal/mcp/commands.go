@@ -24,7 +24,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
@@ -172,7 +171,7 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 
 // serveStreams serves one agent on standard input and output.
 func serveStreams(ctx context.Context, server *sdk.Server, p *program.Program) error {
-	in := files.NewInterruptibleReader(ctx, p.Stdin)
+	in := console.NewInterruptibleReader(ctx, p.Stdin)
 	err := server.Run(ctx, &sdk.IOTransport{Reader: readCloser{in}, Writer: writeCloser{p.Raw}, MaxLineLength: maxRequest})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -211,9 +210,9 @@ func readToken(ctx context.Context, name string) (string, error) {
 		return "", nil
 	}
 
-	data, err := files.ReadBounded(ctx, name, 4<<10)
+	data, err := console.ReadBounded(ctx, name, 4<<10)
 	if err != nil {
-		return "", files.UnreadableFlag(ctx, "--http-token-file", err)
+		return "", console.UnreadableFlag(ctx, "--http-token-file", err)
 	}
 
 	token := strings.TrimSpace(string(data))

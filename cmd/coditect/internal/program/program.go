@@ -1,6 +1,7 @@
 // Package program is what all commands share: the flags of every command with their
-// settings from the environment and from a file, the place of the store, and sessions
-// with a service in this process or elsewhere. It knows none of the commands.
+// settings from the environment and from a file, the words that a user probably meant, the
+// place of the store, and sessions with a service in this process or elsewhere. It knows none
+// of the commands.
 package program
 
 import (

@@ -19,7 +19,6 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/step"
@@ -41,7 +40,7 @@ type Session struct {
 	mapreduce.Client
 	app   *Program
 	mode  Mode
-	Meter *progress.Meter
+	Meter *console.Meter
 	node  *embedded.Node // this process's own; else nil
 	conn  *client.Client // of another process; else nil
 	slots int            // of a worker in this process; 0 for none yet
@@ -50,7 +49,7 @@ type Session struct {
 }
 
 // OpenSession returns a session, which must be closed.
-func (p *Program) OpenSession(ctx context.Context, n Mode, m *progress.Meter) (*Session, error) {
+func (p *Program) OpenSession(ctx context.Context, n Mode, m *console.Meter) (*Session, error) {
 	s := &Session{app: p, mode: n, Meter: m}
 	p.Runners.LogTools(console.NewLogger(m))
 	p.Runners.Note = func(message string) { m.Note("note: %s", message) }

@@ -17,9 +17,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/suggest"
 	"github.com/coditect/mapreduce/store/failpoint"
 )
 
@@ -173,9 +172,9 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 		return c, nil
 	}
 
-	data, err := files.ReadBounded(ctx, name, files.MaxConfigFile)
+	data, err := console.ReadBounded(ctx, name, console.MaxConfigFile)
 	if err != nil {
-		return c, files.UnreadableFlag(ctx, "--config", err)
+		return c, console.UnreadableFlag(ctx, "--config", err)
 	}
 
 	var doc yaml.Node
@@ -200,7 +199,7 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 		flag, ok := known[key.Value]
 		switch {
 		case !ok:
-			return c, c.faultAt(key, "%s: no such setting%s", key.Value, suggest.DidYouMean(key.Value, "", slices.Sorted(maps.Keys(known))))
+			return c, c.faultAt(key, "%s: no such setting%s", key.Value, DidYouMean(key.Value, "", slices.Sorted(maps.Keys(known))))
 		case c.values[flag] != nil:
 			return c, c.faultAt(key, "%s: is set twice", key.Value)
 		}
@@ -226,7 +225,7 @@ func (p *Program) warnOfVariables(root *cobra.Command) {
 			continue
 		}
 
-		if meant := suggest.Nearest(strings.TrimPrefix(name, variablePrefix), trimmed(known)); meant != "" {
+		if meant := Nearest(strings.TrimPrefix(name, variablePrefix), trimmed(known)); meant != "" {
 			fmt.Fprintf(p.Stderr, "warning: the environment variable %s is no setting, and has no effect; did you mean %s%s?\n", name, variablePrefix, meant)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/pipeline/agentfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 )
 
 // agentFolders are where the files of agents are looked for that a pipeline names, behind the
@@ -70,9 +70,9 @@ func readAgents(ctx context.Context, dir string, aliases map[string]string) (*ag
 }
 
 func (a *agentFiles) read(file string) (*pipeline.Agent, error) {
-	data, err := files.ReadBounded(a.ctx, file, agentfile.MaxBytes)
+	data, err := console.ReadBounded(a.ctx, file, agentfile.MaxBytes)
 	if err != nil {
-		return nil, files.UnreadableFlag(a.ctx, "agent "+file, err)
+		return nil, console.UnreadableFlag(a.ctx, "agent "+file, err)
 	}
 
 	one, notes, err := agentfile.Parse(file, data)

@@ -25,7 +25,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
@@ -286,7 +285,7 @@ func (j *jobFlags) inputConfig(ctx context.Context, p *program.Program) (input.C
 	return input.Config{
 		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Archives: j.archives, Partial: j.partial, Sample: j.sample, Encoding: j.encoding,
 		MaxBytes: p.Runners.Documents.MaxBytes(), Members: members,
-		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, p.Stdin), 64<<10),
+		Stdin: bufio.NewReaderSize(console.NewInterruptibleReader(ctx, p.Stdin), 64<<10),
 	}, err
 }
 
@@ -384,7 +383,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		return s, nil
 	}
 
-	parsed, err := files.ReadSchemaIn(ctx, j.locale, j.schema)
+	parsed, err := console.ReadSchemaIn(ctx, j.locale, j.schema)
 	if err != nil {
 		return s, err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/pipeline/cascading"
 	"github.com/coditect/mapreduce/api/pipeline/waiting"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
@@ -45,7 +45,7 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 		return p, j.knownVariables(p, s)
 	}
 
-	data, err := files.ReadBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
+	data, err := console.ReadBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err

@@ -17,7 +17,6 @@ import (
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
@@ -117,7 +116,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 
 	ctx, a := cmd.Context(), p.app
 	spec, err := p.flags.jobSpec(ctx, cmd.Flags())
-	files.PrintWarnings(a.Stderr, p.flags.warnings)
+	console.PrintWarnings(a.Stderr, p.flags.warnings)
 	for _, note := range p.flags.notes { // they may say why an agent is missing
 		fmt.Fprintf(a.Stderr, "note: %s\n", note)
 	}

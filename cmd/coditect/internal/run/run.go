@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/dashboard"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
@@ -101,7 +100,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	}
 
 	spec, err := r.flags.jobSpec(ctx, cmd.Flags())
-	files.PrintWarnings(p.Stderr, r.flags.warnings)
+	console.PrintWarnings(p.Stderr, r.flags.warnings)
 	for _, note := range r.flags.notes { // they may say why an agent is missing
 		fmt.Fprintf(p.Stderr, "note: %s\n", note)
 	}

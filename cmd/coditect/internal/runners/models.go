@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners/asked"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/loop"
@@ -220,7 +220,7 @@ func (m *modelFlags) PriceList() (*llm.Prices, error) {
 		return prices, err
 	}
 
-	data, err := files.ReadBounded(context.Background(), m.prices, files.MaxConfigFile)
+	data, err := console.ReadBounded(context.Background(), m.prices, console.MaxConfigFile)
 	if err != nil {
 		return nil, exit.RefusedError("--prices: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/worker/tool"
 	"github.com/coditect/mapreduce/worker/tool/browser"
 	"github.com/coditect/mapreduce/worker/tool/mcp"
@@ -20,9 +20,9 @@ const mcpServers = "mcp:"
 // openServers starts the servers of the file that --mcp names, all at once: those that
 // --tool names, or all if it names none.
 func openServers(ctx context.Context, n kitNeeds) ([]tool.Kit, error) {
-	data, err := files.ReadBounded(ctx, n.flags.mcp, files.MaxConfigFile)
+	data, err := console.ReadBounded(ctx, n.flags.mcp, console.MaxConfigFile)
 	if err != nil {
-		return nil, files.UnreadableFlag(ctx, "--mcp", err)
+		return nil, console.UnreadableFlag(ctx, "--mcp", err)
 	}
 
 	servers, err := mcp.ParseServers(data, n.getenv)

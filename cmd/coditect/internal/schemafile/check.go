@@ -12,8 +12,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/shorten"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/internal/outcome/trial"
 )
 
@@ -57,12 +57,12 @@ type checked struct {
 }
 
 func (c *commands) check(ctx context.Context, file, locale string, paths []string, flags *inputFlags) error {
-	s, err := files.ReadSchemaIn(ctx, locale, file)
+	s, err := console.ReadSchemaIn(ctx, locale, file)
 	if err != nil {
 		return err
 	}
 
-	files.PrintWarnings(c.Stderr, s.Warnings)
+	console.PrintWarnings(c.Stderr, s.Warnings)
 	tried, err := trial.New(s)
 	if err != nil {
 		return exit.RefusedError("%s: %w", file, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
@@ -71,7 +71,7 @@ func (c *commands) texts(ctx context.Context, paths []string, flags *inputFlags)
 	config := input.Config{
 		Formats: formats, Inputs: paths, Include: flags.include, Exclude: flags.exclude, FollowLinks: flags.followLinks,
 		Encoding: flags.encoding, Sample: flags.sample,
-		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, c.Stdin), 64<<10),
+		Stdin: bufio.NewReaderSize(console.NewInterruptibleReader(ctx, c.Stdin), 64<<10),
 	}
 
 	if err := input.Check(ctx, config); err != nil {

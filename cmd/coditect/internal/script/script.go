@@ -12,7 +12,6 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -56,7 +55,7 @@ func add(all *step.Registry, name string, getenv func(string) string) error {
 func encodeByRules(rules step.Runner) func(*agent.Task, scripted.Payload) []byte {
 	return func(task *agent.Task, p scripted.Payload) []byte {
 		if p.Filler == "" {
-			if res, err := rules.Run(context.Background(), task, new(agenttest.Calls)); err == nil {
+			if res, err := rules.Run(context.Background(), task, new(scripted.Calls)); err == nil {
 				return res.Output
 			}
 		}

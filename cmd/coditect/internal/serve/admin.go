@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/coditect/mapreduce/cmd/coditect/internal/admin"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker"
@@ -31,12 +30,12 @@ func (cmds *commands) openTelemetry(ctx context.Context, service, admin string) 
 
 // listenAdmin begins to serve operators, if there is an address for them, and returns what
 // ends that.
-func (cmds *commands) listenAdmin(address string, checks []admin.Check, log *slog.Logger) (func(), error) {
+func (cmds *commands) listenAdmin(address string, checks []AdminCheck, log *slog.Logger) (func(), error) {
 	if address == "" {
 		return func() {}, nil
 	}
 
-	s, err := admin.Listen(admin.Config{Address: address, Checks: checks, Metrics: cmds.Telemetry.Handler(), Logger: log})
+	s, err := ListenAdmin(AdminConfig{Address: address, Checks: checks, Metrics: cmds.Telemetry.Handler(), Logger: log})
 	if err != nil {
 		return nil, exit.RefusedError("--admin: %w", err)
 	}
@@ -56,8 +55,8 @@ type readiness struct {
 }
 
 // serverChecks are the checks of a server.
-func (r *readiness) serverChecks() []admin.Check {
-	return []admin.Check{
+func (r *readiness) serverChecks() []AdminCheck {
+	return []AdminCheck{
 		{Name: "store", Run: func(ctx context.Context) error {
 			n := r.node.Load()
 			switch {
@@ -79,8 +78,8 @@ func (r *readiness) serverChecks() []admin.Check {
 
 // workerChecks are the checks of a worker. It may have no key for some providers, which
 // shows at once, and refused returns what says that others refuse theirs.
-func (*readiness) workerChecks(w *worker.Worker, keyless error, refused func() error) []admin.Check {
-	return []admin.Check{
+func (*readiness) workerChecks(w *worker.Worker, keyless error, refused func() error) []AdminCheck {
+	return []AdminCheck{
 		{Name: "stream", Run: func(context.Context) error {
 			switch err := w.Trouble(); {
 			case w.Connected():

@@ -12,5 +12,5 @@ type commands struct{ *program.Program }
 // Commands returns the commands of this group, in the order of help.
 func Commands(p *program.Program) []*cobra.Command {
 	c := &commands{p}
-	return []*cobra.Command{c.serveCommand(), c.workerCommand()}
+	return []*cobra.Command{c.serveCommand(), c.workerCommand(), certsCommand(p)}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/coditect/mapreduce/api/dashboard"
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/api/web"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 )
 
 // securityOptions are the flags of serve that say who may connect. The certificate of the
@@ -244,9 +244,9 @@ func (o *securityOptions) login(ctx context.Context) (*oidc.Login, error) {
 
 	c := oidc.LoginConfig{Config: o.issuer, ClientID: o.client, Callback: strings.TrimSuffix(o.public, "/") + dashboard.SignInCallback}
 	if o.secret != "" {
-		secret, err := files.ReadBounded(ctx, o.secret, files.MaxConfigFile)
+		secret, err := console.ReadBounded(ctx, o.secret, console.MaxConfigFile)
 		if err != nil {
-			return nil, files.UnreadableFlag(ctx, "--oidc-secret", err)
+			return nil, console.UnreadableFlag(ctx, "--oidc-secret", err)
 		}
 		if c.Secret = strings.TrimSpace(string(secret)); c.Secret == "" {
 			return nil, exit.RefusedError("--oidc-secret: %s is empty", o.secret)

@@ -1,5 +1,5 @@
-// Package serve has the commands that run until they are stopped: the server and the
-// worker.
+// Package serve has the commands that run until they are stopped, the server and the worker,
+// with their listener for operators, and the one that makes certificates for trying them out.
 package serve
 
 import (

@@ -10,7 +10,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/plural"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
@@ -37,7 +36,7 @@ func (cmds *commands) exportEvents(ctx context.Context, s *program.Session, q ma
 	}
 
 	w := bufio.NewWriter(out)
-	if err := auditfile.Write(ctx, w, s, q, time.Now()); err != nil {
+	if err := WriteAudit(ctx, w, s, q, time.Now()); err != nil {
 		return err
 	}
 	return w.Flush()
@@ -51,13 +50,13 @@ func (cmds *commands) verifyFile(name, head string) error {
 	}
 	defer f.Close()
 
-	v, err := auditfile.Verify(name, f, head)
+	v, err := VerifyAudit(name, f, head)
 	if err != nil {
 		return err
 	}
 
 	return cmds.PrintData(v, func() {
-		fmt.Fprintf(cmds.Stdout, "the chain is intact: %s, %s, %s; its head is %s\n", auditfile.Whose(v.Job, v.Tenant), plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
+		fmt.Fprintf(cmds.Stdout, "the chain is intact: %s, %s, %s; its head is %s\n", WhoseAudit(v.Job, v.Tenant), plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
 		if !v.Bound {
 			fmt.Fprintln(cmds.Stdout, "only the first line says whose chain it is: an earlier version began the chain, or wrote the file")
 		}

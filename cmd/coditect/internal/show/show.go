@@ -1,4 +1,5 @@
-// Package show has the commands that show jobs, their units and their events.
+// Package show has the commands that show jobs, their units and their events, write these to
+// files, and verify such files without the service.
 package show
 
 import (
@@ -18,7 +19,6 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -537,7 +537,7 @@ func (cmds *commands) printEvents(page *mapreduce.EventPage, q mapreduce.ListEve
 		})
 		cmds.PrintNextPage(l.Next)
 		if q.Verify {
-			fmt.Fprintf(cmds.Stdout, "the chain is intact: %s\n", auditfile.Whose(q.Job, q.Tenant))
+			fmt.Fprintf(cmds.Stdout, "the chain is intact: %s\n", WhoseAudit(q.Job, q.Tenant))
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
-	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -103,7 +102,7 @@ func (c *Conversation) Fill(req *llm.Request) float64 {
 	req = c.s.Agent.WithForm(c.s.Program, req)
 	fill := 0.0
 	if most := c.s.MostContext(); most > 0 {
-		fill = float64(size.Bytes(req)) / float64(most)
+		fill = float64(model.RequestBytes(req)) / float64(most)
 	}
 	if c.s.Narrowest > 0 {
 		fill = max(fill, float64(req.Prompt+c.s.Bound)/float64(c.s.Narrowest))

@@ -17,7 +17,6 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/found"
-	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 )
@@ -69,7 +68,7 @@ func (s *attempt) runExtract(ctx context.Context) (*agent.Result, error) {
 
 	res, err := x.mapper.Result(x.reason)
 	if errors.Is(err, check.ErrSchema) {
-		return nil, errors.Join(err, memory.NoteRefused(ctx, s.Calls))
+		return nil, errors.Join(err, model.NoteRefused(ctx, s.Calls))
 	}
 	if err != nil {
 		return nil, err

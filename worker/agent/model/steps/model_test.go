@@ -23,11 +23,11 @@ import (
 	"github.com/coditect/mapreduce/internal/outcome/output"
 	"github.com/coditect/mapreduce/internal/text/token"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/agenttest"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/agent/model/steps"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm/twist"
@@ -47,7 +47,7 @@ const document = "INDAH GIFT & HOME DECO\n27, JALAN DEDAP 13\nDATE: 19/10/2018\n
 
 // A purse is the worker's part of an attempt, with its journal.
 type purse struct {
-	agenttest.Calls
+	scripted.Calls
 	mu       sync.Mutex
 	reserved int64 // under way
 	limit    int64 // 0: none

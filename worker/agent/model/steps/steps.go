@@ -15,7 +15,6 @@ import (
 	"github.com/coditect/mapreduce/api/protocol"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
-	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -52,7 +51,7 @@ func (r *runner) judgeMisfit(ctx context.Context, task *agent.Task, calls agent.
 		return stop
 	}
 
-	again, noted := memory.NoteMisfit(ctx, calls)
+	again, noted := model.NoteMisfit(ctx, calls)
 	if noted != nil {
 		return errors.Join(err, noted)
 	}

@@ -1,8 +1,4 @@
-// Package spelling writes references as a result has them, and what names them: conflicts,
-// values and sources.
-//
-// It is pure.
-package spelling
+package result
 
 import (
 	"strings"
@@ -12,12 +8,12 @@ import (
 	"github.com/coditect/mapreduce/internal/text/refs"
 )
 
-// A Speller spells the ids of citations as short as they can be told apart in a result,
+// A speller spells the ids of citations as short as they can be told apart in a result,
 // and whatever names them.
-type Speller struct{ *refs.Spelling }
+type speller struct{ *refs.Spelling }
 
 // SpellAll spells ids of citations.
-func (s Speller) SpellAll(ids []merge.Citation) []string {
+func (s speller) SpellAll(ids []merge.Citation) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = s.Spell(refs.ID([]byte(id)))
@@ -44,7 +40,7 @@ type choice struct {
 }
 
 // ConflictView returns a conflict as a result tells of it.
-func (s Speller) ConflictView(c merge.Conflict) conflict {
+func (s speller) ConflictView(c merge.Conflict) conflict {
 	out := conflict{
 		Field: c.Field, Key: c.Key, Chosen: c.Chosen, Strategy: string(c.Strategy), Rationale: c.Rationale,
 		Candidates: make([]choice, len(c.Candidates)),
@@ -56,7 +52,7 @@ func (s Speller) ConflictView(c merge.Conflict) conflict {
 }
 
 // RespellEntity spells the ids that reducers wrote into the texts of an entity.
-func (s Speller) RespellEntity(f *merge.Result) {
+func (s speller) RespellEntity(f *merge.Result) {
 	for field, v := range f.Values {
 		f.Values[field] = output.Spelled(v, f.Citations[field], s.Spell)
 	}
@@ -71,7 +67,7 @@ func (s Speller) RespellEntity(f *merge.Result) {
 
 // RespellConflict does the same with the values of a conflict, of which that which
 // was chosen has the given citations.
-func (s Speller) RespellConflict(c *merge.Conflict, chosen []merge.Citation) {
+func (s speller) RespellConflict(c *merge.Conflict, chosen []merge.Citation) {
 	for j := range c.Candidates {
 		one := &c.Candidates[j]
 		one.Value = output.Spelled(one.Value, one.Citations, s.Spell)
@@ -79,15 +75,15 @@ func (s Speller) RespellConflict(c *merge.Conflict, chosen []merge.Citation) {
 	c.Chosen = output.Spelled(c.Chosen, chosen, s.Spell)
 }
 
-// RefersTo reports whether a text has a reference, or the mark of one that was removed. A
+// refersToOther reports whether a text has a reference, or the mark of one that was removed. A
 // text with a reference is a claim, however short it is and whatever sign ends it: it says
 // that something stands in the passage.
-func RefersTo(text string) bool {
+func refersToOther(text string) bool {
 	isNone := func(string) bool { return false }
 	return len(refs.Mentioned(text, isNone)) > 0 || strings.Contains(text, "["+refs.Unknown+"]")
 }
 
-// AboutSource returns what a claim may say of a source that its passage does not.
-func AboutSource(s refs.Source) string {
+// aboutSource returns what a claim may say of a source that its passage does not.
+func aboutSource(s refs.Source) string {
 	return s.Title + ". " + strings.Join(s.Authors, ", ") + ", " + s.Year + "."
 }

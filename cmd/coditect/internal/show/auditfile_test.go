@@ -1,4 +1,4 @@
-package auditfile_test
+package show_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -58,7 +58,7 @@ func newJob(t *testing.T) (client, mapreduce.JobID) {
 func export(t *testing.T, c client, q mapreduce.ListEventsQuery) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := auditfile.Write(t.Context(), &out, c, q, time.Now()); err != nil {
+	if err := show.WriteAudit(t.Context(), &out, c, q, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -71,7 +71,7 @@ func TestAFileHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := auditfile.Verify("f", strings.NewReader(file), job.AuditHead)
+	v, err := show.VerifyAudit("f", strings.NewReader(file), job.AuditHead)
 	if err != nil || v.Seals != 3 || v.Checkpoints != 7 || v.Unsealed != 0 || !v.Bound || v.Job != id || v.Tenant != "a" || v.Head != job.AuditHead {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -82,14 +82,14 @@ func TestAFileHolds(t *testing.T) {
 	if err := c.jobs.Lifecycle.Pause(ctx, id, records.AnyEpoch, "the last"); err != nil {
 		t.Fatal(err)
 	}
-	v, err = auditfile.Verify("f", strings.NewReader(export(t, c, mapreduce.ListEventsQuery{Job: id})), "")
+	v, err = show.VerifyAudit("f", strings.NewReader(export(t, c, mapreduce.ListEventsQuery{Job: id})), "")
 	if err != nil || v.Unsealed != 1 {
 		t.Errorf("with an event that no seal covers yet: %+v, %v", v, err)
 	}
 	if err := c.jobs.Lifecycle.Delete(ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	v, err = auditfile.Verify("f", strings.NewReader(export(t, c, mapreduce.ListEventsQuery{Tenant: "a"})), "")
+	v, err = show.VerifyAudit("f", strings.NewReader(export(t, c, mapreduce.ListEventsQuery{Tenant: "a"})), "")
 	if err != nil || v.Seals != 1 || v.Checkpoints != 1 || v.Tenant != "a" || !v.Bound {
 		t.Errorf("the log of the tenant: %+v, %v", v, err)
 	}
@@ -136,12 +136,12 @@ func TestAFileThatWasChanged(t *testing.T) {
 		"a chain made up":  {func(l []string) []string { return l }, strings.Repeat("0", 64), "f: the chain ends in "},
 	} {
 		lines := tt.change(append([]string(nil), file...))
-		v, err := auditfile.Verify("f", strings.NewReader(strings.Join(lines, "\n")+"\n"), tt.head)
+		v, err := show.VerifyAudit("f", strings.NewReader(strings.Join(lines, "\n")+"\n"), tt.head)
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %+v, %v; want %s", name, v, err, tt.want)
 		}
 	}
-	if _, err := auditfile.Verify("f", strings.NewReader(""), ""); err == nil || err.Error() != "f: is empty" {
+	if _, err := show.VerifyAudit("f", strings.NewReader(""), ""); err == nil || err.Error() != "f: is empty" {
 		t.Errorf("an empty file: %v", err)
 	}
 }

@@ -1,5 +1,4 @@
-// Package certs has the command that makes certificates for trying out.
-package certs
+package serve
 
 import (
 	"fmt"
@@ -14,17 +13,17 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
-// options are the flags of the command.
-type options struct {
+// certOptions are the flags of the command.
+type certOptions struct {
 	dir     string
 	hosts   []string
 	clients []string
 	days    int
 }
 
-// Command returns the command that makes certificates.
-func Command(p *program.Program) *cobra.Command {
-	var o options
+// certsCommand returns the command that makes certificates.
+func certsCommand(p *program.Program) *cobra.Command {
+	var o certOptions
 	cmd := &cobra.Command{
 		Use:   "certs",
 		Short: "Make certificates for tests: an authority, servers, clients and workers",
@@ -52,7 +51,7 @@ as spiffe://example.org/worker, or a DNS name.`,
 	return cmd
 }
 
-func makeCertificates(p *program.Program, o options) error {
+func makeCertificates(p *program.Program, o certOptions) error {
 	if o.days < 1 {
 		return exit.UsageError("--days: must be at least 1")
 	}
@@ -91,7 +90,7 @@ const authorityDays = 365
 
 // fileNames returns the names of the files of clients' certificates, without their ends. No
 // two are the same, and none is that of something else.
-func fileNames(o options) ([]string, error) {
+func fileNames(o certOptions) ([]string, error) {
 	names, taken := make([]string, len(o.clients)), map[string]string{"server": "the server", "ca": "the authority"}
 	for i, client := range o.clients {
 		_, short, found := strings.Cut(client, "://")

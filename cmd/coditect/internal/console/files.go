@@ -1,6 +1,4 @@
-// Package files reads the small files that flags name, such as schemas and settings. It
-// reads them whole, up to a limit, and stops when the command is interrupted.
-package files
+package console
 
 import (
 	"context"

@@ -1,11 +1,4 @@
-// Package auditfile writes the audit trail of a job, or the log of a tenant, to a file that
-// holds all that its hashes are over, and verifies such a file without the service.
-//
-// A file has a JSON object on each line: a head, checkpoints each with its record as it is
-// stored, behind those that a seal covers the seal, and an end, so that a file that was cut
-// off shows it. The readable part of a checkpoint is compared with its record, and the
-// records with the chain of seals.
-package auditfile
+package show
 
 import (
 	"context"
@@ -27,6 +20,11 @@ const (
 	version     = 2
 	bareVersion = 1
 )
+
+// A file of an audit trail has a JSON object on each line: a head, checkpoints each with its
+// record as it is stored, behind those that a seal covers the seal, and an end, so that a file
+// that was cut off shows it. The readable part of a checkpoint is compared with its record, and
+// the records with the chain of seals.
 
 // A line is one line of a file: one of its fields is set.
 type line struct {
@@ -72,8 +70,8 @@ type end struct {
 // pageSize is how many checkpoints are asked for at a time.
 const pageSize = 500
 
-// Write writes the audit trail of a job; or, if q names none, the log of a tenant.
-func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.ListEventsQuery, now time.Time) error {
+// WriteAudit writes the audit trail of a job; or, if q names none, the log of a tenant.
+func WriteAudit(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.ListEventsQuery, now time.Time) error {
 	lines := sha256.New()
 	out := json.NewEncoder(io.MultiWriter(w, lines))
 	h := head{Version: version, Job: q.Job, Tenant: q.Tenant, Exported: now.UTC().Format(time.RFC3339)}

@@ -1,7 +1,4 @@
-// Package terminal keeps control characters and marks of direction away from terminals.
-// Names of files, texts of documents and messages of servers may hold such characters, and
-// a terminal would obey them.
-package terminal
+package console
 
 import (
 	"bytes"
@@ -12,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer passes text on and escapes its control characters, U+0080 to U+009F too, and
+// A TerminalWriter passes text on and escapes its control characters, U+0080 to U+009F too, and
 // the marks that change the direction of text, by which one text could look like another.
 // The escapes are those of JSON, such as \u001b, so that JSON keeps its meaning. Line
-// feeds and tabs stay. Bytes that are not UTF-8 become U+FFFD. A Writer is safe for
+// feeds and tabs stay. Bytes that are not UTF-8 become U+FFFD. A TerminalWriter is safe for
 // concurrent use.
-type Writer struct {
+type TerminalWriter struct {
 	mu   sync.Mutex
 	out  io.Writer
 	rest []byte // the beginning of a character whose end was not written yet
 }
 
-// NewWriter returns a Writer that passes text on to out.
-func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
+// NewTerminalWriter returns a TerminalWriter that passes text on to out.
+func NewTerminalWriter(out io.Writer) *TerminalWriter { return &TerminalWriter{out: out} }
 
-// Write implements io.Writer. It keeps an incomplete character at the end of p for
+// Write implements io.TerminalWriter. It keeps an incomplete character at the end of p for
 // the next Write.
-func (w *Writer) Write(p []byte) (int, error) {
+func (w *TerminalWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -39,7 +36,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 	whole := len(text) - incompleteBytes(text)
 	w.rest = bytes.Clone(text[whole:])
-	if _, err := w.out.Write(Escape(text[:whole])); err != nil {
+	if _, err := w.out.Write(EscapeControls(text[:whole])); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -58,8 +55,8 @@ func incompleteBytes(text []byte) int {
 	return 0
 }
 
-// Escape returns text as a Writer passes it on. The result may be text itself.
-func Escape(text []byte) []byte {
+// EscapeControls returns text as a TerminalWriter passes it on. The result may be text itself.
+func EscapeControls(text []byte) []byte {
 	if isPlain(text) {
 		return text
 	}

@@ -1,4 +1,4 @@
-package terminal_test
+package console_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 )
 
 func TestWriter(t *testing.T) {
@@ -25,7 +25,7 @@ func TestWriter(t *testing.T) {
 			"byte by byte": iotest.OneByteReader(bytes.NewReader([]byte(test.text))),
 		} {
 			var out bytes.Buffer
-			if n, err := io.Copy(struct{ io.Writer }{terminal.NewWriter(&out)}, struct{ io.Reader }{read}); err != nil || int(n) != len(test.text) {
+			if n, err := io.Copy(struct{ io.Writer }{console.NewTerminalWriter(&out)}, struct{ io.Reader }{read}); err != nil || int(n) != len(test.text) {
 				t.Errorf("%q %s: %d bytes, error %v", test.text, name, n, err)
 			}
 			if got := out.String(); got != test.want {
@@ -44,7 +44,7 @@ func TestEscapeKeepsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got string
-		if err := json.Unmarshal(terminal.Escape(data), &got); err != nil || got != text {
+		if err := json.Unmarshal(console.EscapeControls(data), &got); err != nil || got != text {
 			t.Errorf("%q becomes %q, error %v", text, got, err)
 		}
 	})

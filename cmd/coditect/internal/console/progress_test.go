@@ -1,4 +1,4 @@
-package progress_test
+package console_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 )
 
 // A clock is moved by hand.
@@ -24,7 +24,7 @@ func job(state mapreduce.JobState, level int, done, failed, total int64) *mapred
 func TestLog(t *testing.T) {
 	var out strings.Builder
 	c := &clock{now: time.Unix(1e9, 0)}
-	m := progress.New(progress.Config{Out: &out, Now: func() time.Time { return c.now }})
+	m := console.NewMeter(console.MeterConfig{Out: &out, Now: func() time.Time { return c.now }})
 	m.Job(job(mapreduce.Mapping, 0, 0, 0, 10))
 	c.after(time.Second)
 	m.Job(job(mapreduce.Mapping, 0, 1, 0, 10)) // too soon
@@ -57,7 +57,7 @@ complete: 11 of 11 units, 1 failed, 7 tokens
 // A6: the bar does not go back when a level is added.
 func TestBarIsMonotone(t *testing.T) {
 	var out strings.Builder
-	m := progress.New(progress.Config{Out: &out, Terminal: true, Now: func() time.Time { return time.Unix(1e9, 0) }})
+	m := console.NewMeter(console.MeterConfig{Out: &out, Terminal: true, Now: func() time.Time { return time.Unix(1e9, 0) }})
 	last, shown := 0, 0
 	for _, j := range []*mapreduce.Job{
 		job(mapreduce.Mapping, 0, 0, 0, 10), job(mapreduce.Mapping, 0, 5, 0, 10), job(mapreduce.Mapping, 0, 9, 1, 10),
@@ -90,7 +90,7 @@ func TestSubmitting(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var out strings.Builder
 			c := &clock{now: time.Unix(1e9, 0)}
-			m := progress.New(progress.Config{Out: &out, Terminal: test.terminal, Now: func() time.Time { return c.now }})
+			m := console.NewMeter(console.MeterConfig{Out: &out, Terminal: test.terminal, Now: func() time.Time { return c.now }})
 			m.Submitting(1, 500)
 			c.after(time.Millisecond)
 			m.Submitting(2, 1000) // too soon
@@ -118,7 +118,7 @@ func TestBar(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var out strings.Builder
 			c := &clock{now: time.Unix(1e9, 0)}
-			m := progress.New(progress.Config{Out: &out, Terminal: true, Width: func() int { return test.width }, Now: func() time.Time { return c.now }})
+			m := console.NewMeter(console.MeterConfig{Out: &out, Terminal: true, Width: func() int { return test.width }, Now: func() time.Time { return c.now }})
 			m.Job(job(mapreduce.Mapping, 0, 1, 0, 20))
 			c.after(2 * time.Second)
 			out.Reset()

@@ -1,6 +1,4 @@
-// Package memory remembers, in the journal of a unit, what its model was asked and what it
-// answered.
-package memory
+package model
 
 import (
 	"context"
@@ -49,9 +47,9 @@ func (f *failed) err() error {
 	return &llm.Error{Kind: f.Kind, Class: f.Class, Status: f.Status, Message: f.Message, RequestID: f.RequestID}
 }
 
-// New returns a provider that asks p what the journal of the task's unit does not hold.
+// NewMemory returns a provider that asks p what the journal of the task's unit does not hold.
 // The keys of the journal depend on origin and on the requests alone.
-func New(p llm.Provider, origin decorator.Origin, task *agent.Task, j agent.Journal) llm.Provider {
+func NewMemory(p llm.Provider, origin decorator.Origin, task *agent.Task, j agent.Journal) llm.Provider {
 	origin.Again = CountRefused(j)
 	return &memory{
 		Provider: p, journal: j, origin: origin,

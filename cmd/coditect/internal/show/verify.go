@@ -1,4 +1,4 @@
-package auditfile
+package show
 
 import (
 	"bufio"
@@ -19,8 +19,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/view"
 )
 
-// A Verified is what a file that holds has.
-type Verified struct {
+// A VerifiedAudit is what a file that holds has.
+type VerifiedAudit struct {
 	Job         mapreduce.JobID    `json:"job_id,omitempty"`
 	Tenant      mapreduce.TenantID `json:"tenant"`
 	Checkpoints int                `json:"checkpoints"`
@@ -33,8 +33,8 @@ type Verified struct {
 	Bound bool `json:"bound"`
 }
 
-// Whose names the job, or the tenant, whose trail it is.
-func Whose(job mapreduce.JobID, tenant mapreduce.TenantID) string {
+// WhoseAudit names the job, or the tenant, whose trail it is.
+func WhoseAudit(job mapreduce.JobID, tenant mapreduce.TenantID) string {
 	name := "the log"
 	if job != "" {
 		name = "job " + string(job)
@@ -52,7 +52,7 @@ const maxLine = 4 << 20
 type verifier struct {
 	name    string
 	number  int // of the line, counted from 1
-	found   Verified
+	found   VerifiedAudit
 	begun   bool
 	ended   bool
 	head    head
@@ -63,10 +63,10 @@ type verifier struct {
 	lastID  string
 }
 
-// Verify reads a file, and returns an error that names the first line that does not hold,
+// VerifyAudit reads a file, and returns an error that names the first line that does not hold,
 // and why. If want is not empty, the chain has to end in that hash: a person who can write
 // the file can make up a whole chain, but one with another head.
-func Verify(name string, r io.Reader, want string) (*Verified, error) {
+func VerifyAudit(name string, r io.Reader, want string) (*VerifiedAudit, error) {
 	v := &verifier{name: name, lines: sha256.New()}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)

@@ -1,6 +1,4 @@
-// Package agenttest has what tests of agents need in place of a worker: Calls to give to an
-// agent, and a Keeper of evidence. Only tests import it.
-package agenttest
+package scripted
 
 import (
 	"context"

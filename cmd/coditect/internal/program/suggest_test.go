@@ -1,9 +1,9 @@
-package suggest_test
+package program_test
 
 import (
 	"testing"
 
-	"github.com/coditect/mapreduce/cmd/coditect/internal/suggest"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
 func TestNearest(t *testing.T) {
@@ -19,11 +19,11 @@ func TestNearest(t *testing.T) {
 		{"colour", ""},
 		{"", ""},
 	} {
-		if got := suggest.Nearest(tt.typed, words); got != tt.want {
+		if got := program.Nearest(tt.typed, words); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.typed, got, tt.want)
 		}
 	}
-	if got := suggest.DidYouMean("rnu", "coditect ", words); got != "; did you mean coditect run?" {
+	if got := program.DidYouMean("rnu", "coditect ", words); got != "; did you mean coditect run?" {
 		t.Errorf("got %q", got)
 	}
 }

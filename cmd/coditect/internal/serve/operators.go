@@ -1,7 +1,4 @@
-// Package admin is the listener for those who operate a process: whether it lives, whether
-// it is ready, its metrics and its profiles. It has no authentication, so it listens on
-// this machine unless a flag names another address, and gives profiles to this machine alone.
-package admin
+package serve
 
 import (
 	"cmp"
@@ -18,27 +15,28 @@ import (
 	"time"
 )
 
-// A Check is something that a process needs to be ready.
-type Check struct {
+// An AdminCheck is something that a process needs to be ready.
+type AdminCheck struct {
 	Name string // one word
 	// Run returns nil, or why the process is not ready, for people. It ends with ctx.
 	Run func(ctx context.Context) error
 }
 
-// A Config says what a listener shows.
-type Config struct {
+// An AdminConfig says what a listener shows.
+type AdminConfig struct {
 	// Address is HOST:PORT; without a host it is one of this machine's own.
 	Address string
-	Checks  []Check
+	Checks  []AdminCheck
 	// Metrics answers GET /metrics. Defaults to none.
 	Metrics http.Handler
 	// Logger defaults to none.
 	Logger *slog.Logger
 }
 
-// A Server answers the operators of a process.
-type Server struct {
-	config   Config
+// An AdminServer answers the operators of a process. It has no authentication, so it listens on
+// this machine unless a flag names another address, and gives profiles to this machine alone.
+type AdminServer struct {
+	config   AdminConfig
 	listener net.Listener
 	server   *http.Server
 	serving  sync.WaitGroup
@@ -52,8 +50,8 @@ const (
 	headerBytes = 16 << 10
 )
 
-// Listen begins to serve.
-func Listen(c Config) (*Server, error) {
+// ListenAdmin begins to serve.
+func ListenAdmin(c AdminConfig) (*AdminServer, error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 
 	host, port, err := net.SplitHostPort(c.Address)
@@ -66,7 +64,7 @@ func Listen(c Config) (*Server, error) {
 		return nil, err
 	}
 
-	s := &Server{config: c, listener: l}
+	s := &AdminServer{config: c, listener: l}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.answerAlive)
 	mux.HandleFunc("GET /readyz", s.answerReady)
@@ -100,25 +98,25 @@ func Listen(c Config) (*Server, error) {
 }
 
 // Addr returns the address that it listens on.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *AdminServer) Addr() net.Addr { return s.listener.Addr() }
 
 // Close ends the listener and what it is answering.
-func (s *Server) Close() error {
+func (s *AdminServer) Close() error {
 	err := s.server.Close()
 	s.serving.Wait()
 	return err
 }
 
-func (s *Server) answerAlive(w http.ResponseWriter, _ *http.Request) {
+func (s *AdminServer) answerAlive(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
 // answerReady runs the checks: the one that the path names, or all but those that
 // ?exclude=NAME names.
-func (s *Server) answerReady(w http.ResponseWriter, r *http.Request) {
+func (s *AdminServer) answerReady(w http.ResponseWriter, r *http.Request) {
 	checks, without := s.config.Checks, r.URL.Query()["exclude"]
 	if one := r.PathValue("name"); one != "" {
-		checks = slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return c.Name != one })
+		checks = slices.DeleteFunc(slices.Clone(checks), func(c AdminCheck) bool { return c.Name != one })
 		if len(checks) == 0 {
 			http.NotFound(w, r)
 			return
@@ -138,7 +136,7 @@ func (s *Server) answerReady(w http.ResponseWriter, r *http.Request) {
 
 // runChecks runs checks at the same time, and says of each what it found, in order. One
 // that does not end in time has failed.
-func runChecks(ctx context.Context, checks []Check, without []string) (ready bool, text string) {
+func runChecks(ctx context.Context, checks []AdminCheck, without []string) (ready bool, text string) {
 	found := make([]chan error, len(checks))
 	for i, c := range checks {
 		if slices.Contains(without, c.Name) {
@@ -196,7 +194,7 @@ func fromHere(next http.Handler) http.Handler {
 
 // guardHost refuses requests that a foreign web page makes a browser on this machine send:
 // they name another host, while this listener is addressed as localhost or by its address.
-func (s *Server) guardHost(next http.Handler) http.Handler {
+func (s *AdminServer) guardHost(next http.Handler) http.Handler {
 	if !isLoopback(s.listener.Addr()) {
 		return next
 	}

@@ -1,5 +1,4 @@
-// Package suggest finds the word that a user probably meant. It is pure.
-package suggest
+package program
 
 import (
 	"strings"

@@ -1,6 +1,4 @@
-// Package size has how large requests are: in bytes, and in tokens of a vocabulary that is
-// not quite any model's own.
-package size
+package model
 
 import (
 	"hash/maphash"
@@ -10,19 +8,19 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// A Counter counts the tokens of requests. It remembers how many long texts have: each turn
+// A TokenCounter counts the tokens of requests. It remembers how many long texts have: each turn
 // of a conversation holds all texts of the turns before, and is counted several times. It is
 // safe for concurrent use.
-type Counter struct {
+type TokenCounter struct {
 	tokens *token.Counter
 
 	mu    sync.Mutex // guards known
 	known map[textHash]int64
 }
 
-// New returns a Counter that counts with another that remembers nothing.
-func New(tokens *token.Counter) *Counter {
-	return &Counter{tokens: tokens, known: make(map[textHash]int64)}
+// NewCounter returns a TokenCounter that counts with another that remembers nothing.
+func NewCounter(tokens *token.Counter) *TokenCounter {
+	return &TokenCounter{tokens: tokens, known: make(map[textHash]int64)}
 }
 
 // A textHash stands for a text.
@@ -40,12 +38,12 @@ const (
 var sizeSeed = maphash.MakeSeed()
 
 // Prompt counts a request's prompt, by a vocabulary that is not quite any model's own.
-func (c *Counter) Prompt(req *llm.Request) int64 {
+func (c *TokenCounter) Prompt(req *llm.Request) int64 {
 	return c.promptText(req) + req.PictureTokens()
 }
 
 // promptText counts what a prompt says.
-func (c *Counter) promptText(req *llm.Request) (n int64) {
+func (c *TokenCounter) promptText(req *llm.Request) (n int64) {
 	for _, text := range promptTexts(req) {
 		n += c.countText(text) + 8 // for what stands around it
 	}
@@ -55,14 +53,14 @@ func (c *Counter) promptText(req *llm.Request) (n int64) {
 // Worst is no fewer tokens than any model's vocabulary makes of a prompt: there
 // are none that need twice as many as another for a text of any length, nor more
 // than one for two bytes. What pictures count as is published, and counted as it is.
-func (c *Counter) Worst(req *llm.Request) int64 {
-	return max(2*c.promptText(req), Bytes(req)/2) + 256 + req.PictureTokens()
+func (c *TokenCounter) Worst(req *llm.Request) int64 {
+	return max(2*c.promptText(req), RequestBytes(req)/2) + 256 + req.PictureTokens()
 }
 
 // Least is no more tokens than any model's vocabulary makes of what a prompt says, by the
 // same measure. Schemas and tools are left out: some servers hold an answer to its schema
 // without showing it to the model. So are pictures, which some servers do not count.
-func (c *Counter) Least(req *llm.Request) int64 {
+func (c *TokenCounter) Least(req *llm.Request) int64 {
 	n := c.countText(req.System)
 	for _, m := range req.Messages {
 		n += c.countParts(m.Parts)
@@ -72,9 +70,9 @@ func (c *Counter) Least(req *llm.Request) int64 {
 
 // LeastOf is Least of what a model answered. What it thought may be shown shortened, or not
 // at all, and is left out.
-func (c *Counter) LeastOf(res *llm.Response) int64 { return c.countParts(res.Parts) / 2 }
+func (c *TokenCounter) LeastOf(res *llm.Response) int64 { return c.countParts(res.Parts) / 2 }
 
-func (c *Counter) countParts(parts []llm.Part) (n int64) {
+func (c *TokenCounter) countParts(parts []llm.Part) (n int64) {
 	for _, p := range parts {
 		n += c.countText(p.Text)
 		if p.Call != nil {
@@ -87,8 +85,8 @@ func (c *Counter) countParts(parts []llm.Part) (n int64) {
 	return n
 }
 
-// Bytes returns how many bytes the texts of a prompt have.
-func Bytes(req *llm.Request) (n int64) {
+// RequestBytes returns how many bytes the texts of a prompt have.
+func RequestBytes(req *llm.Request) (n int64) {
 	for _, text := range promptTexts(req) {
 		n += int64(len(text))
 	}
@@ -130,7 +128,7 @@ func promptTexts(req *llm.Request) []string {
 }
 
 // countText returns the tokens of a text.
-func (c *Counter) countText(text string) int64 {
+func (c *TokenCounter) countText(text string) int64 {
 	if len(text) < minSized {
 		return int64(c.tokens.Count(text))
 	}

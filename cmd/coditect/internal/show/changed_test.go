@@ -1,4 +1,4 @@
-package auditfile_test
+package show_test
 
 import (
 	"crypto/sha256"
@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 	"github.com/coditect/mapreduce/internal/dev/testenv"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -33,7 +33,7 @@ func findChanges(t *testing.T, changes uint64) {
 	t.Helper()
 	c, id := newJob(t)
 	file := export(t, c, mapreduce.ListEventsQuery{Job: id})
-	if v, err := auditfile.Verify("f", strings.NewReader(file), ""); err != nil || !v.Bound {
+	if v, err := show.VerifyAudit("f", strings.NewReader(file), ""); err != nil || !v.Bound {
 		t.Fatalf("%+v, %v", v, err)
 	}
 
@@ -43,7 +43,7 @@ func findChanges(t *testing.T, changes uint64) {
 		if changed == file {
 			continue
 		}
-		if v, err := auditfile.Verify("f", strings.NewReader(changed), ""); err == nil {
+		if v, err := show.VerifyAudit("f", strings.NewReader(changed), ""); err == nil {
 			t.Fatalf("%s is not found: %+v\n%s", what, v, changed)
 		}
 	}
@@ -132,7 +132,7 @@ func TestATrailIsOfItsJobAlone(t *testing.T) {
 	} {
 		head, rest, _ := strings.Cut(file, "\n")
 		forged := strings.Replace(head, change[0], change[1], 1) + "\n" + rest
-		if v, err := auditfile.Verify("f", strings.NewReader(withHash(forged)), ""); err == nil && !(v.Job == id && v.Tenant == "a") {
+		if v, err := show.VerifyAudit("f", strings.NewReader(withHash(forged)), ""); err == nil && !(v.Job == id && v.Tenant == "a") {
 			t.Errorf("%s for %s is not found: %+v", change[1], change[0], v)
 		}
 	}
@@ -144,7 +144,7 @@ func TestATrailIsOfItsJobAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := export(t, c, mapreduce.ListEventsQuery{Tenant: "a"})
-	if _, err := auditfile.Verify("f", strings.NewReader(withHash(strings.Replace(log, `"tenant":"a"`, `"tenant":"b"`, 1))), ""); err == nil {
+	if _, err := show.VerifyAudit("f", strings.NewReader(withHash(strings.Replace(log, `"tenant":"a"`, `"tenant":"b"`, 1))), ""); err == nil {
 		t.Error("the log of a tenant passes as that of another")
 	}
 }
@@ -163,11 +163,11 @@ func withHash(file string) string {
 func TestFilesOfEarlierVersionsHold(t *testing.T) {
 	c, id := newJob(t)
 	old := asBefore(t, export(t, c, mapreduce.ListEventsQuery{Job: id}))
-	v, err := auditfile.Verify("f", strings.NewReader(old), "")
+	v, err := show.VerifyAudit("f", strings.NewReader(old), "")
 	if err != nil || v.Bound || v.Job != id || v.Checkpoints != 7 || v.Seals != 3 {
 		t.Errorf("%+v, %v\n%s", v, err, old)
 	}
-	if _, err := auditfile.Verify("f", strings.NewReader(strings.Replace(old, "a pause", "a break", 1)), ""); err == nil {
+	if _, err := show.VerifyAudit("f", strings.NewReader(strings.Replace(old, "a pause", "a break", 1)), ""); err == nil {
 		t.Error("a change of a file of an earlier version is not found")
 	}
 }

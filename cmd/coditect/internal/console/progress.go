@@ -1,6 +1,4 @@
-// Package progress shows the progress of a job on a terminal or in a log. It shares
-// its output with loggers, so that their lines do not run into the bar.
-package progress
+package console
 
 import (
 	"fmt"
@@ -12,11 +10,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/plural"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
-// Config holds where progress is shown. Out is needed.
-type Config struct {
+// MeterConfig holds where progress is shown. Out is needed.
+type MeterConfig struct {
 	Out io.Writer
 	// Terminal means that Out is a terminal, which gets a bar instead of lines.
 	Terminal bool
@@ -37,7 +34,7 @@ const barPause = 100 * time.Millisecond
 
 // A Meter shows the progress of one job. It is safe for concurrent use.
 type Meter struct {
-	config Config
+	config MeterConfig
 
 	mu         sync.Mutex // guards the variables below, and writing
 	bar        string     // the bar that the terminal shows
@@ -47,8 +44,8 @@ type Meter struct {
 	rate       rate
 }
 
-// New returns a meter.
-func New(c Config) *Meter {
+// NewMeter returns a meter.
+func NewMeter(c MeterConfig) *Meter {
 	if c.Width == nil {
 		c.Width = func() int { return 80 }
 	}
@@ -65,7 +62,7 @@ func (m *Meter) Write(p []byte) (int, error) {
 	defer m.mu.Unlock()
 
 	m.eraseBar()
-	_, err := m.config.Out.Write(terminal.Escape(p))
+	_, err := m.config.Out.Write(EscapeControls(p))
 	m.drawBar()
 	if err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package admin_test
+package serve_test
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/cmd/coditect/internal/admin"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/serve"
 )
 
-func get(t *testing.T, s *admin.Server, path string) (int, string) {
+func get(t *testing.T, s *serve.AdminServer, path string) (int, string) {
 	t.Helper()
 	res, err := http.Get("http://" + s.Addr().String() + path)
 	if err != nil {
@@ -28,13 +28,13 @@ func get(t *testing.T, s *admin.Server, path string) (int, string) {
 // A listener runs its checks, all or one, says what each found, and calls one that hangs
 // failed. Other methods and paths are refused.
 func TestChecks(t *testing.T) {
-	fine := admin.Check{Name: "fine", Run: func(context.Context) error { return nil }}
-	bad := admin.Check{Name: "bad", Run: func(context.Context) error { return errors.New("it rains") }}
-	hangs := admin.Check{Name: "hangs", Run: func(ctx context.Context) error {
+	fine := serve.AdminCheck{Name: "fine", Run: func(context.Context) error { return nil }}
+	bad := serve.AdminCheck{Name: "bad", Run: func(context.Context) error { return errors.New("it rains") }}
+	hangs := serve.AdminCheck{Name: "hangs", Run: func(ctx context.Context) error {
 		<-ctx.Done()
 		select {} // for ever
 	}}
-	s, err := admin.Listen(admin.Config{Address: ":0", Checks: []admin.Check{fine, bad, hangs}})
+	s, err := serve.ListenAdmin(serve.AdminConfig{Address: ":0", Checks: []serve.AdminCheck{fine, bad, hangs}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestChecks(t *testing.T) {
 
 func TestBadAddresses(t *testing.T) {
 	for _, address := range []string{"9090", "127.0.0.1", "127.0.0.1:x", ""} {
-		if s, err := admin.Listen(admin.Config{Address: address}); err == nil {
+		if s, err := serve.ListenAdmin(serve.AdminConfig{Address: address}); err == nil {
 			t.Errorf("%q is listened on as %s", address, s.Addr())
 			_ = s.Close() // the test has failed
 		}
