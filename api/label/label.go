@@ -29,6 +29,7 @@ func CheckAll(labels map[string]string) error {
 	return nil
 }
 
+// Check returns an error that says why no job can have a label.
 func Check(key, value string) error {
 	if !isText(key, "-_./") {
 		return errs.Field("labels", "the key %.80q must be 1 to %d letters, digits, -, _, . and / of ASCII, and begin and end with a letter or a digit", key, MaxSize)

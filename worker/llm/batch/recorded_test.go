@@ -188,7 +188,7 @@ func (r recorded) read(t *testing.T, counts tally) {
 	}
 
 	var lines []map[string]any
-	for _, raw := range bytes.Split(r.body, []byte("\n")) {
+	for raw := range bytes.SplitSeq(r.body, []byte("\n")) {
 		if line, ok := decode(raw).(map[string]any); ok {
 			lines = append(lines, line)
 		}
@@ -239,7 +239,7 @@ func (r recorded) readLines(t *testing.T, lines []map[string]any, counts tally) 
 
 // dig returns what stands at a path, such as "response.body.choices.0.message"; nil if nothing does.
 func dig(v any, path string) any {
-	for _, name := range strings.Split(path, ".") {
+	for name := range strings.SplitSeq(path, ".") {
 		switch at := v.(type) {
 		case map[string]any:
 			v = at[name]
