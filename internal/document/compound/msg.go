@@ -147,7 +147,7 @@ const (
 func (m *message) add(f *mscfb.File, attachments map[string]map[string][]byte) error {
 	values := m.values
 	switch {
-	case len(f.Path) == 1 && strings.HasPrefix(f.Path[0], attachmentPrefix):
+	case len(f.Path) == 1 && strings.HasPrefix(folded(f.Path[0]), folded(attachmentPrefix)):
 		values = attachments[f.Path[0]]
 		if values == nil {
 			values = map[string][]byte{}
@@ -158,14 +158,14 @@ func (m *message) add(f *mscfb.File, attachments map[string]map[string][]byte) e
 		return nil
 	}
 
-	if f.Name == propertiesStream && len(f.Path) == 0 {
+	if folded(f.Name) == folded(propertiesStream) && len(f.Path) == 0 {
 		data, err := readStream(f)
 		m.date = sentAt(data)
 		return err
 	}
 
 	// Each value has a stream, named by its tag and its type.
-	tag, ok := strings.CutPrefix(f.Name, valuePrefix)
+	tag, ok := strings.CutPrefix(folded(f.Name), folded(valuePrefix))
 	if !ok || len(tag) != 8 || f.Size > maxStream {
 		return nil
 	}
