@@ -226,10 +226,11 @@ func (r *reader) writeTable(rows []row) {
 	heads := [][]richtext.Cell{richtext.Widen(rows[0].cells, width)}
 
 	// The first row is the head, and may repeat as a row below it.
+	count := headsOf(rows)
 	rows[0].times--
-	for len(heads) < len(rows) && len(heads) < table.MaxHeads && rows[0].head && rows[len(heads)].head && rows[len(heads)].times == 1 {
-		rows[len(heads)].times = 0
-		heads = append(heads, rows[len(heads)].cells)
+	for i := 1; i < count; i++ {
+		rows[i].times = 0
+		heads = append(heads, rows[i].cells)
 	}
 
 	r.writer.BeginTable(heads...)
@@ -242,6 +243,29 @@ func (r *reader) writeTable(rows []row) {
 	}
 
 	r.writer.EndTable()
+}
+
+// headsOf returns how many rows are the head: those that are said to be, and those that cells of
+// them cover.
+func headsOf(rows []row) int {
+	said := 1
+	heads := func(n int, goesOn func(i int) bool) int {
+		for n < min(len(rows), table.MaxHeads) && rows[n].times == 1 && goesOn(n) {
+			n++
+		}
+		return n
+	}
+
+	if rows[0].head {
+		said = heads(said, func(i int) bool { return rows[i].head })
+	}
+
+	// Heads of all rows would be those of nothing.
+	all := heads(said, func(i int) bool { return richtext.HeadGoesOn(rows[i-1].cells, rows[i].cells, rows[0].head) })
+	if all == len(rows) {
+		return said
+	}
+	return all
 }
 
 // writeMargins writes the headers or footers of pages, each text once.

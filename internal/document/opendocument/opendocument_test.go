@@ -44,6 +44,13 @@ func TestText(t *testing.T) {
 		},
 		{"text boxes", `<text:p>around<draw:frame><draw:text-box><text:p>boxed</text:p></draw:text-box></draw:frame> it</text:p>`, "around it\nboxed\n"},
 		{
+			"tables whose heads cover rows beside them", `<table:table><table:table-header-rows><table:table-row><table:table-cell table:number-rows-spanned="2"><text:p>Part</text:p></table:table-cell>` +
+				`<table:table-cell><text:p>Net</text:p></table:table-cell></table:table-row></table:table-header-rows>` +
+				`<table:table-row><table:covered-table-cell/><table:table-cell><text:p>EUR</text:p></table:table-cell></table:table-row>` +
+				`<table:table-row><table:table-cell><text:p>Bolt</text:p></table:table-cell><table:table-cell><text:p>1</text:p></table:table-cell></table:table-row></table:table>`,
+			"| Part | Net |\n| Part | EUR |\n| --- | --- |\n| Bolt | 1 |\n",
+		},
+		{
 			"tables", `<table:table><table:table-column/><table:table-header-rows><table:table-row><table:table-cell table:number-columns-spanned="2"><text:p>A|B</text:p></table:table-cell><table:covered-table-cell/></table:table-row></table:table-header-rows>` +
 				`<table:table-row table:number-rows-repeated="2"><table:table-cell table:number-columns-repeated="2"><text:p>x</text:p><text:p>y</text:p></table:table-cell></table:table-row></table:table>`,
 			"| A\\|B | A\\|B |\n| --- | --- |\n| x y | x y |\n| x y | x y |\n",

@@ -423,6 +423,7 @@ func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 				c := richtext.Cell{}
 				if tall := above[width]; tall != nil && tall.left > 0 {
 					c = tall.Cell
+					c.Tall = true
 					tall.left--
 					joined = max(c.Span, 1) - 1
 				}
