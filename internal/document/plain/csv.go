@@ -5,6 +5,7 @@ import (
 	"context"
 	stdcsv "encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -42,6 +43,8 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 	if line, rest, _ := strings.Cut(content, "\n"); strings.HasPrefix(line, "sep=") { // what Excel writes above
 		content, above = rest, 1
 	}
+
+	content, opened := quoteLiterally(content, separator)
 
 	for line := range strings.Lines(content) { // the library reads a line whole, and a cell takes far more memory than its comma
 		if strings.Count(line, string(separator)) > 2*sheet.MaxColumns {
@@ -83,6 +86,9 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 
 	if d.Charset = name; declared == "" && !strings.HasPrefix(name, "utf-") {
 		d.Notes = append(d.Notes, "it says no charset, and was read as "+name)
+	}
+	if opened > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("a quote that opens in line %d does not close, and was read as a character", opened+above))
 	}
 	return d, nil
 }
