@@ -49,7 +49,10 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 
-	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{}}
+	r := &reader{
+		zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells},
+		fonts: map[string]font{}, ofBlocks: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{},
+	}
 
 	// Styles are read before the text, which refers to them by name.
 	if err := r.readStyles("styles.xml"); err != nil {
@@ -110,6 +113,7 @@ type reader struct {
 	zip       *zipfile.Reader
 	writer    *richtext.Writer
 	fonts     map[string]font // of styles of characters, by name
+	ofBlocks  map[string]font // likewise, of styles of paragraphs
 	lists     map[string]*listStyle
 	outline   *listStyle
 	continued map[string]*listStyle // the style of lists by their id, for those that go on
