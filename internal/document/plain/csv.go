@@ -52,32 +52,10 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 		}
 	}
 
-	rows := stdcsv.NewReader(strings.NewReader(content))
-	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
-
 	writer := &richtext.Writer{MaxBytes: in.Limits.Bytes}
-	table := rowWriter{text: writer}
-
-	for n := 0; ; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-
-		row, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, document.Refuse("not a table: %v", err)
-		}
-
-		line, _ := rows.FieldPos(0)
-		if err := table.write(line+above, row); err != nil {
-			return nil, err
-		}
+	if err := writeRows(ctx, writer, content, separator, above); err != nil {
+		return nil, err
 	}
-
-	writer.EndTable()
 
 	d, err := writer.Document()
 	if err != nil {
@@ -91,6 +69,36 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 		d.Notes = append(d.Notes, fmt.Sprintf("a quote that opens in line %d does not close, and was read as a character", opened+above))
 	}
 	return d, nil
+}
+
+// writeRows writes the rows of a table below some lines.
+func writeRows(ctx context.Context, writer *richtext.Writer, content string, separator rune, above int) error {
+	rows := stdcsv.NewReader(strings.NewReader(content))
+	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
+
+	table := rowWriter{text: writer}
+
+	for n := 0; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return document.Refuse("not a table: %v", err)
+		}
+
+		line, _ := rows.FieldPos(0)
+		if err := table.write(line+above, row); err != nil {
+			return err
+		}
+	}
+
+	writer.EndTable()
+	return nil
 }
 
 // A rowWriter writes the rows of one table.
