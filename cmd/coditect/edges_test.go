@@ -65,12 +65,12 @@ func TestFilesThatAreNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := writeFile(t, filepath.Join(folder, "large.yaml"), string(schema)+strings.Repeat("# comment\n", 30<<10))
+	large := writeFile(t, filepath.Join(folder, "large.yaml"), string(schema)+strings.Repeat("# comment\n", 420<<10))
 	for _, test := range []struct{ flag, file, want string }{
 		{"--schema", "/dev/null", "--schema: /dev/null is a device"},
 		{"--pipeline", "/dev/null", "/dev/null is a device"},
 		{"--schema", folder, "is a folder"},
-		{"--schema", large, "has more than 262144 bytes"},
+		{"--schema", large, "has more than 4194304 bytes"},
 		{"--pipeline", large, "has more than 196608 bytes"},
 	} {
 		t.Run(test.flag+" "+filepath.Base(test.file), func(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 // Bounds on a schema file: it comes from outside, and aliases of YAML can make
 // a small file huge.
 const (
-	maxBytes = 4 << 20
+	MaxBytes = 4 << 20
 	maxNodes = 100_000
 	maxDepth = 64
 )
@@ -105,8 +105,8 @@ type TreeParser struct {
 
 // Parse reads data as JSON when it looks like it, else as YAML.
 func (t *TreeParser) Parse(data []byte) *Node {
-	if len(data) > maxBytes {
-		t.Errs = append(t.Errs, &Error{File: t.File, Line: 1, Column: 1, Msg: fmt.Sprintf("the schema has %d bytes, of %d at most", len(data), maxBytes)})
+	if len(data) > MaxBytes {
+		t.Errs = append(t.Errs, &Error{File: t.File, Line: 1, Column: 1, Msg: fmt.Sprintf("the schema has %d bytes, of %d at most", len(data), MaxBytes)})
 		return nil
 	}
 

@@ -231,7 +231,7 @@ func notUTF8(data []byte, at int) error {
 	if like := foreignType(data); like != "" {
 		return document.Refuse("not text: looks like %s", like)
 	}
-	return document.Refuse("not UTF-8: byte 0x%02x at offset %d, and no other charset is declared", data[at], at)
+	return document.Refuse("not UTF-8: byte 0x%02x at offset %d, and no other charset is declared; --encoding names that of plain text", data[at], at)
 }
 
 // foreignType returns the media type that data looks like, if that is not one of texts.

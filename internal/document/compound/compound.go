@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/richardlehane/mscfb"
 
@@ -45,7 +46,7 @@ func (m *meter) ReadAt(p []byte, at int64) (int, error) {
 // A Container is the bytes of a file of streams.
 type Container struct {
 	data  []byte
-	names map[string]bool // of the streams in its root
+	names map[string]bool // of the streams in its root, as folded writes them
 }
 
 // Open reads a container. The error is a document.RefusedError if it is damaged, or larger than
@@ -64,7 +65,7 @@ func Open(ctx context.Context, content io.Reader) (*Container, error) {
 	err = c.Each(ctx, func(f *mscfb.File) error {
 		// Streams of folders may have the same names as those in the root.
 		if len(f.Path) == 0 {
-			c.names[f.Name] = true
+			c.names[folded(f.Name)] = true
 		}
 		return nil
 	})
@@ -73,7 +74,11 @@ func Open(ctx context.Context, content io.Reader) (*Container, error) {
 }
 
 // Has reports whether there is a stream or a folder in the root.
-func (c *Container) Has(name string) bool { return c.names[name] }
+func (c *Container) Has(name string) bool { return c.names[folded(name)] }
+
+// folded returns a name so that those are equal that the container holds to be the same: it does not
+// tell capitals from small letters ([MS-CFB] 2.6.4), and some programs write all in one of them.
+func folded(name string) string { return strings.ToUpper(name) }
 
 // Each calls visit for each stream and folder. The error is a document.RefusedError if the
 // container is damaged, the cause if ctx has ended, and else that of visit.
@@ -116,7 +121,7 @@ func (c *Container) Streams(ctx context.Context, names ...string) (map[string][]
 			return nil
 		}
 		for _, name := range names {
-			if f.Name != name {
+			if folded(f.Name) != folded(name) {
 				continue
 			}
 

@@ -124,9 +124,14 @@ func formatsPage(at int, runs []run, size int, format func(run) []byte) []byte {
 	return page
 }
 
-// container returns the bytes of a container of streams ([MS-CFB]): the header, the table of
-// sectors, the directory, and the streams.
+// container returns the bytes of a container of a document.
 func container(streams map[string][]byte) []byte {
+	return twoStreams("0Table", streams["0Table"], "WordDocument", streams["WordDocument"])
+}
+
+// twoStreams returns the bytes of a container of two streams ([MS-CFB]): the header, the table of
+// sectors, the directory, and the streams, which end with zeros.
+func twoStreams(first string, data []byte, second string, more []byte) []byte {
 	const sector, end, free = 512, 0xfffffffe, 0xffffffff
 	file, table, directory := make([]byte, sector), bytes.Repeat([]byte{0xff}, sector), make([]byte, sector)
 	set := func(b []byte, at int, values ...uint32) {
@@ -155,8 +160,10 @@ func container(streams map[string][]byte) []byte {
 	set(directory, 3*128+68, free, free, free)
 	var bodies []byte
 	next := uint32(2)
-	for i, name := range []string{"0Table", "WordDocument"} {
-		data := streams[name]
+	for i, name := range []string{first, second} {
+		if i == 1 {
+			data = more
+		}
 		for len(data) < 4096 || len(data)%sector != 0 { // what is shorter stands elsewhere
 			data = append(data, 0)
 		}

@@ -120,7 +120,7 @@ func (r *tableRow) goOnFrom(above, row []richtext.Cell) {
 			at := 0
 			for _, c := range above {
 				if at == column {
-					row[i].Text, row[i].Place = c.Text, c.Place
+					row[i].Text, row[i].Place, row[i].Tall = c.Text, c.Place, true
 				}
 				at += max(c.Span, c.Times, 1)
 			}

@@ -65,7 +65,7 @@ func TestTexts(t *testing.T) {
 				{text: "2\a", changes: inTable},
 				{text: "\a", changes: rowEnd([]int{0, 1000, 2000, 3000})},
 			},
-			want: "| Part | Net | Net |\n| --- | --- | --- |\n| Part | EUR | USD |\n| Bolt | 1 | 2 |\n",
+			want: "| Part | Net | Net |\n| Part | EUR | USD |\n| --- | --- | --- |\n| Bolt | 1 | 2 |\n",
 		},
 		{name: "footnotes stand behind the text", paragraphs: []run{{text: "Text\x02.\r"}, {text: "\x02 A note.\r"}}, notes: len("\x02 A note.\r"), want: "Text.\n\n A note.\n"},
 	} {

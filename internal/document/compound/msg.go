@@ -12,7 +12,6 @@ import (
 	"unicode/utf16"
 
 	"github.com/richardlehane/mscfb"
-	"golang.org/x/text/encoding/charmap"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
@@ -66,7 +65,7 @@ const (
 // A message is what is read of one.
 type message struct {
 	values      map[string][]byte // by tag and type
-	date        time.Time
+	fixed       fixed
 	attachments []map[string][]byte
 }
 
@@ -147,7 +146,7 @@ const (
 func (m *message) add(f *mscfb.File, attachments map[string]map[string][]byte) error {
 	values := m.values
 	switch {
-	case len(f.Path) == 1 && strings.HasPrefix(f.Path[0], attachmentPrefix):
+	case len(f.Path) == 1 && strings.HasPrefix(folded(f.Path[0]), folded(attachmentPrefix)):
 		values = attachments[f.Path[0]]
 		if values == nil {
 			values = map[string][]byte{}
@@ -158,14 +157,14 @@ func (m *message) add(f *mscfb.File, attachments map[string]map[string][]byte) e
 		return nil
 	}
 
-	if f.Name == propertiesStream && len(f.Path) == 0 {
+	if folded(f.Name) == folded(propertiesStream) && len(f.Path) == 0 {
 		data, err := readStream(f)
-		m.date = sentAt(data)
+		m.fixed = readFixed(data)
 		return err
 	}
 
 	// Each value has a stream, named by its tag and its type.
-	tag, ok := strings.CutPrefix(f.Name, valuePrefix)
+	tag, ok := strings.CutPrefix(folded(f.Name), folded(valuePrefix))
 	if !ok || len(tag) != 8 || f.Size > maxStream {
 		return nil
 	}
@@ -179,18 +178,31 @@ func readStream(f *mscfb.File) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxStream))
 }
 
-// sentAt returns when a message was sent, by the stream of its properties of fixed size.
-func sentAt(properties []byte) time.Time {
-	const header, size, submitTime, deliveryTime = 32, 16, 0x00390040, 0x0E060040
+// A fixed is what counts of the properties of fixed size.
+type fixed struct {
+	sent      time.Time
+	page      int // code page of texts of one byte a character; 0 if it is not said
+	pageOfWeb int // likewise, of the page that is the body
+}
 
-	var at time.Time
+// readFixed reads the stream of the properties of fixed size.
+func readFixed(properties []byte) fixed {
+	const header, size = 32, 16
+	const submitTime, deliveryTime, codePage, pageOfWeb = 0x00390040, 0x0E060040, 0x3FFD0003, 0x3FDE0003
+
+	var f fixed
 	for i := header; i+size <= len(properties); i += size {
-		tag := binary.LittleEndian.Uint32(properties[i:])
-		if tag == submitTime || tag == deliveryTime && at.IsZero() {
-			at = fileTime(binary.LittleEndian.Uint64(properties[i+8:]))
+		value := binary.LittleEndian.Uint64(properties[i+8:])
+		switch tag := binary.LittleEndian.Uint32(properties[i:]); {
+		case tag == submitTime || tag == deliveryTime && f.sent.IsZero():
+			f.sent = fileTime(value)
+		case tag == codePage:
+			f.page = int(value & 0xffff)
+		case tag == pageOfWeb:
+			f.pageOfWeb = int(value & 0xffff)
 		}
 	}
-	return at
+	return f
 }
 
 // fileTime returns a time that is counted in tenths of microseconds from 1601.
@@ -204,8 +216,8 @@ func fileTime(ticks uint64) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// text returns a value that is a string.
-func text(values map[string][]byte, tag string) string {
+// text returns a value that is a string, of the message or of an attachment.
+func (m *message) text(values map[string][]byte, tag string) string {
 	if b, ok := values[tag+"001F"]; ok {
 		units := make([]uint16, len(b)/2)
 		for i := range units {
@@ -214,17 +226,31 @@ func text(values map[string][]byte, tag string) string {
 		return strings.TrimRight(string(utf16.Decode(units)), "\x00")
 	}
 
-	// Nothing says the charset, so most such texts are of Windows.
-	if b, ok := values[tag+"001E"]; ok {
-		if s, _, _, err := charset.Decode(b, ""); err == nil {
-			return strings.TrimRight(s, "\x00")
-		}
-		s, err := charmap.Windows1252.NewDecoder().Bytes(b)
-		if err == nil {
-			return strings.TrimRight(string(s), "\x00")
+	b, ok := values[tag+"001E"]
+	if !ok {
+		return ""
+	}
+
+	s, err := decodePages(bytes.TrimRight(b, "\x00"), m.fixed.page, m.fixed.pageOfWeb)
+	if err != nil { // most texts whose charset nothing says are of Windows
+		return DecodePage(bytes.TrimRight(b, "\x00"), 1252)
+	}
+	return s
+}
+
+// decodePages decodes text of the first code page that is known and has all of its characters. It
+// guesses the charset if there is none.
+func decodePages(data []byte, pages ...int) (string, error) {
+	for _, page := range pages {
+		if name := pageName(page); name != "" {
+			if s, _, _, err := charset.Decode(data, name); err == nil {
+				return s, nil
+			}
 		}
 	}
-	return ""
+
+	s, _, _, err := charset.Decode(data, "")
+	return s, err
 }
 
 // parse implements the Parse of document.Format.
@@ -260,7 +286,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	// The plain text goes before the page that says the same.
 	where := &mapreduce.Location{Part: "text"}
-	if body := text(m.values, bodyTag); strings.TrimSpace(body) != "" {
+	if body := m.text(m.values, bodyTag); strings.TrimSpace(body) != "" {
 		for line := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
 			w.Paragraph(line, where)
 		}
@@ -272,7 +298,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	var names []string
 	for i, a := range m.attachments {
-		names = append(names, attachmentName(a, i))
+		names = append(names, m.attachmentName(a, i))
 	}
 	if len(names) > 0 {
 		w.Paragraph("Attachments: "+strings.Join(names, ", "), &mapreduce.Location{Header: "Attachments"})
@@ -280,7 +306,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	d, err := w.Document()
 	if err == nil {
-		d.Title = text(m.values, subjectTag)
+		d.Title = m.text(m.values, subjectTag)
 	}
 
 	return d, err
@@ -289,10 +315,10 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 // writeHTML writes the body of a message that has no text.
 func (m *message) writeHTML(ctx context.Context, w *richtext.Writer, where *mapreduce.Location) error {
 	data := m.values[htmlTag+"0102"]
-	page := text(m.values, htmlTag)
+	page := m.text(m.values, htmlTag)
 
 	if data != nil {
-		decoded, _, _, err := charset.Decode(data, "")
+		decoded, err := decodePages(data, m.fixed.pageOfWeb, m.fixed.page)
 		if err != nil {
 			return err
 		}
@@ -307,36 +333,36 @@ type header struct{ name, value string }
 
 // shownHeaders returns those that are shown.
 func (m *message) shownHeaders() []header {
-	address := text(m.values, smtpTag)
+	address := m.text(m.values, smtpTag)
 	if address == "" {
-		address = text(m.values, addressTag)
+		address = m.text(m.values, addressTag)
 	}
 
 	// The address tells people of the same name apart.
-	from := text(m.values, fromTag)
+	from := m.text(m.values, fromTag)
 	if strings.Contains(address, "@") && address != from {
 		from = strings.TrimSpace(from + " <" + address + ">")
 	}
 
 	date := ""
-	if !m.date.IsZero() {
-		date = m.date.Format(time.RFC1123Z)
+	if !m.fixed.sent.IsZero() {
+		date = m.fixed.sent.Format(time.RFC1123Z)
 	}
 
 	return []header{
 		{"From", from},
-		{"To", text(m.values, toTag)},
-		{"Cc", text(m.values, ccTag)},
+		{"To", m.text(m.values, toTag)},
+		{"Cc", m.text(m.values, ccTag)},
 		{"Date", date},
-		{"Subject", text(m.values, subjectTag)},
+		{"Subject", m.text(m.values, subjectTag)},
 	}
 }
 
 // attachmentName returns the name of an attachment, without folders.
-func attachmentName(values map[string][]byte, i int) string {
-	name := text(values, longNameTag)
+func (m *message) attachmentName(values map[string][]byte, i int) string {
+	name := m.text(values, longNameTag)
 	if name == "" {
-		name = text(values, nameTag)
+		name = m.text(values, nameTag)
 	}
 
 	name = strings.ToValidUTF8(name[strings.LastIndexAny(name, `/\`)+1:], "_")
@@ -388,7 +414,7 @@ func members(ctx context.Context, in document.Input) document.Members {
 				return
 			}
 
-			name := attachmentName(a, i)
+			name := m.attachmentName(a, i)
 			if seen[name]++; seen[name] > 1 {
 				name = fmt.Sprintf("%s#%d", name, seen[name])
 			}

@@ -2,6 +2,7 @@ package compound
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"unicode/utf16"
 
@@ -89,16 +90,26 @@ func encodingOf(page int) encoding.Encoding {
 		return charmap.CodePage850
 	}
 
-	name := map[int]string{
-		866: "ibm866", 874: "windows-874", 932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 10000: "macintosh", 10007: "x-mac-cyrillic",
-		1250: "windows-1250", 1251: "windows-1251", 1253: "windows-1253", 1254: "windows-1254", 1255: "windows-1255", 1256: "windows-1256",
-		1257: "windows-1257", 1258: "windows-1258",
-	}[page]
-
-	if enc, err := htmlindex.Get(name); err == nil {
+	if enc, err := htmlindex.Get(pageName(page)); err == nil {
 		return enc
 	}
 	return charmap.Windows1252
+}
+
+// pageName returns the name on the web of a code page; "" if it has none.
+func pageName(page int) string {
+	switch {
+	case 1250 <= page && page <= 1258:
+		return fmt.Sprintf("windows-%d", page)
+	case 28591 <= page && page <= 28606:
+		return fmt.Sprintf("iso-8859-%d", page-28590)
+	}
+
+	return map[int]string{
+		866: "ibm866", 874: "windows-874", 932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 10000: "macintosh", 10007: "x-mac-cyrillic",
+		20866: "koi8-r", 20932: "euc-jp", 20936: "gbk", 21866: "koi8-u", 38598: "iso-8859-8-i", 50220: "iso-2022-jp", 50221: "iso-2022-jp",
+		50222: "iso-2022-jp", 51932: "euc-jp", 51936: "gbk", 51949: "euc-kr", 54936: "gb18030", 65001: "utf-8",
+	}[page]
 }
 
 // number returns four bytes at a position; 0 behind the end, and of what is no number of bytes.

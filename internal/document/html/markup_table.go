@@ -135,6 +135,7 @@ func (r *reader) fill(t *openTable) {
 		if t.repeated += len(h.cell.Text); t.repeated > maxMarkupRepeated {
 			h.cell.Text = ""
 		}
+		h.cell.Tall = true
 		r.addCell(t, h.cell)
 	}
 }

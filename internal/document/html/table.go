@@ -393,13 +393,14 @@ func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 	}
 
 	covered := map[int]above{} // by column
+	var last gridRow           // that was read
 	for _, row := range ordered {
 		if row.hidden {
 			continue
 		}
 
 		var cells []textCell
-		head := true
+		head, tall := true, false
 
 		fill := func() {
 			for a := covered[len(cells)]; a.left > 0; a = covered[len(cells)] {
@@ -410,7 +411,7 @@ func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 				if p.tables.count(1); p.tables.refused != nil {
 					return
 				}
-				cells = append(cells, a.textCell)
+				cells, tall = append(cells, a.textCell), true
 				if a.left--; a.left == 0 {
 					delete(covered, n)
 				} else {
@@ -453,7 +454,10 @@ func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 
 		if (row.head || head && len(row.cells) > 1) && heads == len(rows) && heads < table.MaxHeads {
 			heads++
+		} else if tall && last.names() && len(rows) == max(heads, 1) && len(rows) < table.MaxHeads {
+			heads = len(rows) + 1
 		}
+		last = row
 
 		columns = max(columns, len(cells))
 		rows = append(rows, cells)
@@ -465,6 +469,12 @@ func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 	}
 
 	return rows, max(heads, 1), columns
+}
+
+// names reports whether a row that may be a head names several columns by one cell, so that what covers
+// it and the row below makes that one a head as well. Cells end with the part of a table for heads.
+func (r gridRow) names() bool {
+	return !r.head && slices.ContainsFunc(r.cells, func(c gridCell) bool { return c.across > 1 && !c.hidden })
 }
 
 // place is where a row stands among the others: heads first, feet last.

@@ -17,6 +17,8 @@ func TestTables(t *testing.T) {
 	for _, test := range []struct{ name, page, want string }{
 		{"heads and caption", "<table><caption>Cups <b>won</b></caption><thead><tr><th>Team<th>Cups</thead><tbody><tr><td>Blues<td>1</table>", "Cups won\n\n| Team | Cups |\n| --- | --- |\n| Blues | 1 |"},
 		{"two rows of heads", "<table><thead><tr><th rowspan=2>Month<th colspan=2>Money<tr><th>in<th>out</thead><tr><td>May<td>3<td>2</table>", "| Month | Money | Money |\n| Month | in | out |\n| --- | --- | --- |\n| May | 3 | 2 |"},
+		{"a head that goes on in values", "<table><tr><th rowspan=2>Part<th colspan=2>Net<tr><td>EUR<td>USD<tr><td>Bolt<td>1<td>2</table>", "| Part | Net | Net |\n| Part | EUR | USD |\n| --- | --- | --- |\n| Bolt | 1 | 2 |"},
+		{"a first row that is not said to be a head", "<table><tr><td rowspan=2>Part<td colspan=2>Net<tr><td>EUR<td>USD<tr><td>Bolt<td>1<td>2</table>", "| Part | Net | Net |\n| Part | EUR | USD |\n| --- | --- | --- |\n| Bolt | 1 | 2 |"},
 		{"a cell of several rows", "<table><tr><th>Year<th>Month<tr><td rowspan=2>2025<td>May<tr><td>June</table>", "| Year | Month |\n| --- | --- |\n| 2025 | May |\n| 2025 | June |"},
 		{"rows to the end", "<table><tr><th>Year<th>Month<tr><td rowspan=0>2025<td>May<tr><td>June</table>", "| Year | Month |\n| --- | --- |\n| 2025 | May |\n| 2025 | June |"},
 		{"a cell of several columns", "<table><tr><th>a<th>b<th>c<tr><td colspan=2>sum<td>5</table>", "| a | b | c |\n| --- | --- | --- |\n| sum || 5 |"},

@@ -11,9 +11,13 @@ import (
 	"mime"
 	"net/textproto"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jhillyerd/enmime/v2"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
@@ -223,13 +227,34 @@ var shown = []string{"From", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject"}
 
 // value returns a header, decoded.
 func (m *message) value(name string) string {
-	raw := strings.Join(m.header.Values(name), ", ")
+	raw := m.headerText(strings.Join(m.header.Values(name), ", "))
 	decoded, err := (&mime.WordDecoder{CharsetReader: charsetReader}).DecodeHeader(raw)
 	if err != nil {
 		decoded = raw
 	}
 
 	return strings.Join(strings.Fields(strings.ToValidUTF8(decoded, "�")), " ")
+}
+
+// headerText returns a header as UTF-8. Some programs write it in another charset without saying so:
+// then that of the text is taken, else the one that it looks like. What is in none stays as it is.
+func (m *message) headerText(raw string) string {
+	if utf8.ValidString(raw) {
+		return raw
+	}
+
+	var charsets []string
+	for _, p := range m.text {
+		// What the library detects takes the place of what is declared.
+		charsets = append(charsets, p.OrigCharset, p.Charset)
+	}
+
+	for _, name := range append(slices.DeleteFunc(charsets, func(s string) bool { return s == "" }), "") {
+		if text, _, _, err := charset.Decode([]byte(raw), name); err == nil {
+			return text
+		}
+	}
+	return raw
 }
 
 // parse implements the Parse of document.Format.
@@ -284,6 +309,9 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 // writePart writes the text of a part.
 func writePart(ctx context.Context, w *richtext.Writer, p *enmime.Part) error {
 	content := strings.ToValidUTF8(string(p.Content), "\uFFFD")
+	if isLatin(p.Charset) {
+		content = strings.Map(ofWindows, content)
+	}
 
 	where := &mapreduce.Location{Part: "text"}
 	if p.PartID != "" && p.PartID != "0" {
@@ -298,6 +326,22 @@ func writePart(ctx context.Context, w *richtext.Writer, p *enmime.Part) error {
 		w.Paragraph(line, where)
 	}
 	return w.Err()
+}
+
+// isLatin reports whether a charset is ISO 8859-1, under one of its names, or Windows-1252, which
+// pages of the web mean by these names.
+func isLatin(name string) bool {
+	enc, err := htmlindex.Get(name)
+	return err == nil && enc == charmap.Windows1252
+}
+
+// ofWindows returns what Windows-1252 has in the place of a control of ISO 8859-1, as quotes and
+// dashes. The library decodes it as declared, but texts have no such controls.
+func ofWindows(r rune) rune {
+	if 0x80 <= r && r <= 0x9f {
+		return charmap.Windows1252.DecodeByte(byte(r))
+	}
+	return r
 }
 
 // attachmentName returns the name of an attachment, without folders.

@@ -62,6 +62,25 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestUndeclared: headers in bytes of a charset that they do not say, and texts of Windows that say
+// another charset.
+func TestUndeclared(t *testing.T) {
+	const plain = "\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset="
+	for _, test := range []struct{ name, message, want string }{
+		{"as the text", "From: a@example.org\r\nSubject: \xc4\xe0" + plain + "windows-1251\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=C4=E0\r\n", "From: a@example.org\nSubject: Да\n\nДа\n"},
+		{"as it looks", "From: a@example.org\r\nSubject: Forma\xe7\xe3o em Lisboa: Grande Campanha Final de Ver\xe3o\r\n\r\nx\r\n", "From: a@example.org\nSubject: Formação em Lisboa: Grande Campanha Final de Verão\n\nx\n"},
+		{"quotes of Windows", "From: a@example.org\r\nSubject: x" + plain + "iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=93we=92re=94 =FC\r\n", "From: a@example.org\nSubject: x\n\n“we’re” ü\n"},
+	} {
+		d, err := zipmake.Parse(t, mail.Format(), "a.eml", []byte(test.message))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, d.Text); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	nested := head
 	for i := range 300 {

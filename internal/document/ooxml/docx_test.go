@@ -139,6 +139,13 @@ func TestText(t *testing.T) {
 			nil, "x\n\n| A\\|B | wide | wide |\n| --- | --- | --- |\n| tall er | 1 | 2 |\n| tall er | in ner |  |\n\ny\n",
 		},
 		{
+			"a head of two rows, the second of which is not said to be one",
+			`<w:tbl><w:tr><w:trPr><w:tblHeader/></w:trPr><w:tc><w:tcPr><w:vMerge w:val="restart"/></w:tcPr>` + p("Part") + `</w:tc><w:tc>` + p("Net") + `</w:tc></w:tr>` +
+				`<w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr><w:p/></w:tc><w:tc>` + p("EUR") + `</w:tc></w:tr>` +
+				`<w:tr><w:tc>` + p("Bolt") + `</w:tc><w:tc>` + p("1") + `</w:tc></w:tr></w:tbl>`,
+			nil, "| Part | Net |\n| Part | EUR |\n| --- | --- |\n| Bolt | 1 |\n",
+		},
+		{
 			"tables of values in tables", `<w:tbl><w:tr><w:tc>` + p("a") + `<w:tbl><w:tr><w:tc>` + p("k") + `</w:tc><w:tc>` + p("v") + `</w:tc></w:tr><w:tr><w:tc>` + p("x") + `</w:tc><w:tc>` + p("1") +
 				`</w:tc></w:tr></w:tbl><w:p/></w:tc><w:tc>` + p("b") + `</w:tc></w:tr></w:tbl>`, nil, "| a | b |\n| --- | --- |\n\n| k | v |\n| --- | --- |\n| x | 1 |\n",
 		},

@@ -532,6 +532,7 @@ func (r *docxReader) writeTable(rows [][]cell) error {
 			}
 			if before, ok := above[column]; c.continues && ok && before.Span == c.columns {
 				one = before
+				one.Tall = true
 			}
 			above[column] = one
 			table.Rows[i] = append(table.Rows[i], one)

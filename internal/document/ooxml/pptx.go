@@ -461,6 +461,7 @@ func (p *pptxParser) readTable() (*richtext.Table, error) {
 				c.Text = ""
 			} else if continues {
 				c = above[column]
+				c.Tall = true
 			}
 
 			covered = max(c.Span-1, 0)

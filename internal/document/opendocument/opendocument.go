@@ -49,7 +49,10 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 
-	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{}}
+	r := &reader{
+		zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells},
+		fonts: map[string]font{}, ofBlocks: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{},
+	}
 
 	// Styles are read before the text, which refers to them by name.
 	if err := r.readStyles("styles.xml"); err != nil {
@@ -110,6 +113,7 @@ type reader struct {
 	zip       *zipfile.Reader
 	writer    *richtext.Writer
 	fonts     map[string]font // of styles of characters, by name
+	ofBlocks  map[string]font // likewise, of styles of paragraphs
 	lists     map[string]*listStyle
 	outline   *listStyle
 	continued map[string]*listStyle // the style of lists by their id, for those that go on
@@ -226,10 +230,11 @@ func (r *reader) writeTable(rows []row) {
 	heads := [][]richtext.Cell{richtext.Widen(rows[0].cells, width)}
 
 	// The first row is the head, and may repeat as a row below it.
+	count := headsOf(rows)
 	rows[0].times--
-	for len(heads) < len(rows) && len(heads) < table.MaxHeads && rows[0].head && rows[len(heads)].head && rows[len(heads)].times == 1 {
-		rows[len(heads)].times = 0
-		heads = append(heads, rows[len(heads)].cells)
+	for i := 1; i < count; i++ {
+		rows[i].times = 0
+		heads = append(heads, rows[i].cells)
 	}
 
 	r.writer.BeginTable(heads...)
@@ -242,6 +247,29 @@ func (r *reader) writeTable(rows []row) {
 	}
 
 	r.writer.EndTable()
+}
+
+// headsOf returns how many rows are the head: those that are said to be, and those that cells of
+// them cover.
+func headsOf(rows []row) int {
+	said := 1
+	heads := func(n int, goesOn func(i int) bool) int {
+		for n < min(len(rows), table.MaxHeads) && rows[n].times == 1 && goesOn(n) {
+			n++
+		}
+		return n
+	}
+
+	if rows[0].head {
+		said = heads(said, func(i int) bool { return rows[i].head })
+	}
+
+	// Heads of all rows would be those of nothing.
+	all := heads(said, func(i int) bool { return richtext.HeadGoesOn(rows[i-1].cells, rows[i].cells, rows[0].head) })
+	if all == len(rows) {
+		return said
+	}
+	return all
 }
 
 // writeMargins writes the headers or footers of pages, each text once.

@@ -44,6 +44,13 @@ func TestText(t *testing.T) {
 		},
 		{"text boxes", `<text:p>around<draw:frame><draw:text-box><text:p>boxed</text:p></draw:text-box></draw:frame> it</text:p>`, "around it\nboxed\n"},
 		{
+			"tables whose heads cover rows beside them", `<table:table><table:table-header-rows><table:table-row><table:table-cell table:number-rows-spanned="2"><text:p>Part</text:p></table:table-cell>` +
+				`<table:table-cell><text:p>Net</text:p></table:table-cell></table:table-row></table:table-header-rows>` +
+				`<table:table-row><table:covered-table-cell/><table:table-cell><text:p>EUR</text:p></table:table-cell></table:table-row>` +
+				`<table:table-row><table:table-cell><text:p>Bolt</text:p></table:table-cell><table:table-cell><text:p>1</text:p></table:table-cell></table:table-row></table:table>`,
+			"| Part | Net |\n| Part | EUR |\n| --- | --- |\n| Bolt | 1 |\n",
+		},
+		{
 			"tables", `<table:table><table:table-column/><table:table-header-rows><table:table-row><table:table-cell table:number-columns-spanned="2"><text:p>A|B</text:p></table:table-cell><table:covered-table-cell/></table:table-row></table:table-header-rows>` +
 				`<table:table-row table:number-rows-repeated="2"><table:table-cell table:number-columns-repeated="2"><text:p>x</text:p><text:p>y</text:p></table:table-cell></table:table-row></table:table>`,
 			"| A\\|B | A\\|B |\n| --- | --- |\n| x y | x y |\n| x y | x y |\n",
@@ -94,6 +101,25 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("area in m²\nH₂O 10¹² 103 x⁴₅6 1st m²[^1]\n\n[^1]: 2\n", d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestHidden: what a style hides is no text.
+func TestHidden(t *testing.T) {
+	style := func(name, family, base, properties string) string {
+		return `<style:style style:name="` + name + `" style:family="` + family + `" style:parent-style-name="` + base + `"><style:text-properties ` + properties + `/></style:style>`
+	}
+	const none = `text:display="none"`
+	styles := style("P1", "paragraph", "", none) + style("P2", "paragraph", "P1", "") + style("P3", "paragraph", "P1", `text:display="true"`) + style("T1", "text", "", none) + style("P4", "text", "", none)
+
+	const body = `<text:p text:style-name="P1">no</text:p><text:h text:style-name="P2">no</text:h><text:p text:style-name="P3">a</text:p>` +
+		`<text:p text:style-name="P4">b <text:span text:style-name="T1">no <text:span>no</text:span></text:span>c</text:p>`
+	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "text", body, styles))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("a\nb c\n", d.Text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

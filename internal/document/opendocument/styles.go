@@ -21,7 +21,8 @@ type listStyle struct {
 type font struct {
 	base     string // the style that it is based on
 	position richtext.Position
-	placed   bool // the position is said
+	placed   bool   // the position is said
+	display  string // "none" if nobody sees them; "" if it is not said
 }
 
 // readStyles reads the styles of characters and lists of an entry, and the margins of pages.
@@ -55,9 +56,14 @@ func (r *reader) readStyles(name string) error {
 	})
 }
 
-// readStyle reads a style, if it is one of characters.
+// readStyle reads a style, if it is one of characters or paragraphs.
 func (r *reader) readStyle(d *xmlread.Decoder, e xml.StartElement) error {
-	if xmlread.Attr(e, "family") != "text" {
+	fonts := r.fonts
+	switch xmlread.Attr(e, "family") {
+	case "text":
+	case "paragraph":
+		fonts = r.ofBlocks
+	default:
 		return d.Skip()
 	}
 
@@ -68,10 +74,13 @@ func (r *reader) readStyle(d *xmlread.Decoder, e xml.StartElement) error {
 		if rise, _, _ := strings.Cut(xmlread.Attr(e, "text-position"), " "); rise != "" {
 			f.position, f.placed = positionOf(rise), true
 		}
+		if e.Name.Local == "text-properties" {
+			f.display = xmlread.Attr(e, "display")
+		}
 		return d.Skip()
 	}, nil)
 
-	r.fonts[name] = f
+	fonts[name] = f
 	return err
 }
 
@@ -105,6 +114,18 @@ func (r *reader) positionOf(style string) (at richtext.Position, said bool) {
 		style = f.base
 	}
 	return richtext.OnLine, false
+}
+
+// isHidden reports whether nobody sees the characters of a style.
+func isHidden(fonts map[string]font, style string) bool {
+	for range maxBases {
+		f, ok := fonts[style]
+		if !ok || f.display != "" {
+			return f.display == "none"
+		}
+		style = f.base
+	}
+	return false
 }
 
 // readMargin reads a header or footer of pages.

@@ -140,6 +140,10 @@ func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error
 	err := p.readInline()
 	l.text = strings.TrimRight(p.text.String(), " ")
 
+	if isHidden(p.ofBlocks, xmlread.Attr(e, "style-name")) {
+		l = line{}
+	}
+
 	// Text boxes stand within the paragraph, and are written behind it.
 	boxes := p.boxed
 	p.text, p.at, p.space, p.boxed = text, at, space, boxed
@@ -217,10 +221,19 @@ func (p *parser) readInline() error {
 	}, p.writeText)
 }
 
-// readSpan reads characters of a style.
+// readSpan reads characters of a style, unless they are hidden.
 func (p *parser) readSpan(e xml.StartElement) error {
+	style := xmlread.Attr(e, "style-name")
+	if isHidden(p.fonts, style) {
+		shown, space := p.text, p.space
+		p.text = new(richtext.Runs) // which nobody reads
+		err := p.readInline()
+		p.text, p.space = shown, space
+		return err
+	}
+
 	outer := p.at
-	if at, said := p.positionOf(xmlread.Attr(e, "style-name")); said {
+	if at, said := p.positionOf(style); said {
 		p.at = at
 	}
 	p.text.At(p.at)
@@ -423,6 +436,7 @@ func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 				c := richtext.Cell{}
 				if tall := above[width]; tall != nil && tall.left > 0 {
 					c = tall.Cell
+					c.Tall = true
 					tall.left--
 					joined = max(c.Span, 1) - 1
 				}

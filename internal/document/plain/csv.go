@@ -5,6 +5,7 @@ import (
 	"context"
 	stdcsv "encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -43,38 +44,18 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 		content, above = rest, 1
 	}
 
+	content, opened := quoteLiterally(content, separator)
+
 	for line := range strings.Lines(content) { // the library reads a line whole, and a cell takes far more memory than its comma
 		if strings.Count(line, string(separator)) > 2*sheet.MaxColumns {
 			return nil, document.Refuse("a line of more than %d cells", 2*sheet.MaxColumns)
 		}
 	}
 
-	rows := stdcsv.NewReader(strings.NewReader(content))
-	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
-
 	writer := &richtext.Writer{MaxBytes: in.Limits.Bytes}
-	table := rowWriter{text: writer}
-
-	for n := 0; ; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-
-		row, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, document.Refuse("not a table: %v", err)
-		}
-
-		line, _ := rows.FieldPos(0)
-		if err := table.write(line+above, row); err != nil {
-			return nil, err
-		}
+	if err := writeRows(ctx, writer, content, separator, above); err != nil {
+		return nil, err
 	}
-
-	writer.EndTable()
 
 	d, err := writer.Document()
 	if err != nil {
@@ -84,7 +65,40 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 	if d.Charset = name; declared == "" && !strings.HasPrefix(name, "utf-") {
 		d.Notes = append(d.Notes, "it says no charset, and was read as "+name)
 	}
+	if opened > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("a quote that opens in line %d does not close, and was read as a character", opened+above))
+	}
 	return d, nil
+}
+
+// writeRows writes the rows of a table below some lines.
+func writeRows(ctx context.Context, writer *richtext.Writer, content string, separator rune, above int) error {
+	rows := stdcsv.NewReader(strings.NewReader(content))
+	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
+
+	table := rowWriter{text: writer}
+
+	for n := 0; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return document.Refuse("not a table: %v", err)
+		}
+
+		line, _ := rows.FieldPos(0)
+		if err := table.write(line+above, row); err != nil {
+			return err
+		}
+	}
+
+	writer.EndTable()
+	return nil
 }
 
 // A rowWriter writes the rows of one table.

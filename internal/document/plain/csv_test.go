@@ -20,7 +20,7 @@ func TestText(t *testing.T) {
 		{"bars", "a.csv", "name|size\na|1\n", "| name | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
 		{"said by Excel", "a.csv", "sep=;\nname,x;size\na;1\n", "| name,x | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
 		{"lines in cells", "a.csv", "a,b\n\"x\ny\",2\n", "| a | b |\n| --- | --- |\n| x y | 2 |\n", "utf-8"},
-		{"stray quotes", "a.csv", "a,b\n5\" pipe,\"x\" y\n", "| a | b |\n| --- | --- |\n| 5\" pipe | x\" y |\n", "utf-8"},
+		{"stray quotes", "a.csv", "a,b\n5\" pipe,\"x\" y\n", "| a | b |\n| --- | --- |\n| 5\" pipe | \"x\" y |\n", "utf-8"},
 		{"widths", "a.csv", "a,b\n1\n1,2,3\n\n,\n", "| a | b |\n| --- | --- |\n| 1 |  |\n| 1 | 2 | 3 |\n", "utf-8"},
 		{"UTF-16", "a.csv", "\xff\xfea\x00,\x00b\x00", "| a | b |\n| --- | --- |\n", "utf-16le"},
 	} {
@@ -33,6 +33,29 @@ func TestText(t *testing.T) {
 				t.Errorf("in %s (-want +got):\n%s", d.Charset, diff)
 			}
 		})
+	}
+}
+
+// TestOpenQuote: a quote that does not close is a character, and the lines behind it are rows.
+func TestOpenQuote(t *testing.T) {
+	const note = "a quote that opens in line 3 does not close, and was read as a character"
+	for _, test := range []struct {
+		name, data, want string
+		notes            []string
+	}{
+		{"in a line", "a;b\n\"u;v\";0\n\"x;1\n\"\";2\n\"z;3\n", "| a | b |\n| --- | --- |\n| u;v | 0 |\n| \"x | 1 |\n|  | 2 |\n| \"z | 3 |\n", []string{note}},
+		{"below the separator", "sep=;\na;b\n\"x;1\ny;2\n", "| a | b |\n| --- | --- |\n| \"x | 1 |\n| y | 2 |\n", []string{note}},
+		{"in the last cell", "a,b\r\n1,2\r\n3,\"4", "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | \"4 |\n", []string{note}},
+		{"one that closes at the end", "a,b\n1,\"2\n3\"", "| a | b |\n| --- | --- |\n| 1 | 2 3 |\n", nil},
+		{"two for one", "a,b\n1,\"2\"\"\"\r\n", "| a | b |\n| --- | --- |\n| 1 | 2\" |\n", nil},
+	} {
+		d, err := zipmake.Parse(t, plain.CSVFormat(), "a.csv", []byte(test.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, d.Text) + cmp.Diff(test.notes, d.Notes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
 	}
 }
 

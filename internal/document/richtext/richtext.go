@@ -67,6 +67,7 @@ type Cell struct {
 	Place *mapreduce.Location // where a reader finds it; may be nil
 	Times int                 // as many cells say the same, one after the other; 0 means one
 	Span  int                 // the columns in which it stands as one; 0 means one
+	Tall  bool                // it is the cell of the row above, which covers both rows
 }
 
 // width returns the columns of a cell.
@@ -295,7 +296,7 @@ func (w *Writer) WriteTable(t Table) {
 	}
 
 	// The rule below the head has the columns of its rows, and has to have all.
-	heads := min(max(t.Heads, 1), table.MaxHeads, len(t.Rows))
+	heads := t.heads()
 	t.Rows[0] = Widen(t.Rows[0], width)
 	w.BeginTable(t.Rows[:heads]...)
 
@@ -304,6 +305,29 @@ func (w *Writer) WriteTable(t Table) {
 	}
 
 	w.EndTable()
+}
+
+// heads returns how many rows are written as the head.
+func (t *Table) heads() int {
+	said := min(max(t.Heads, 1), table.MaxHeads, len(t.Rows))
+
+	heads := said
+	for heads < min(table.MaxHeads, len(t.Rows)) && HeadGoesOn(t.Rows[heads-1], t.Rows[heads], t.Heads > 0) {
+		heads++
+	}
+
+	if heads == len(t.Rows) { // a head of nothing, so its tall cells say something else
+		return said
+	}
+	return heads
+}
+
+// HeadGoesOn reports whether a row belongs to the head that the row above it ends, as a cell covers
+// both. If nothing says that there is a head, one of its cells has to name several columns, too:
+// otherwise it may be a row of values, the first of which holds for the next rows as well.
+func HeadGoesOn(above, row []Cell, said bool) bool {
+	tall := slices.ContainsFunc(row, func(c Cell) bool { return c.Tall })
+	return tall && (said || slices.ContainsFunc(above, func(c Cell) bool { return c.Span > 1 && !c.Tall }))
 }
 
 // Widen returns a row with empty cells at its end, so that it has at least so many columns.

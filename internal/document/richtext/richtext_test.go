@@ -163,6 +163,40 @@ func TestListCounter(t *testing.T) {
 	}
 }
 
+// TestTallHeads: the head of a table goes on in rows that a cell of it covers.
+func TestTallHeads(t *testing.T) {
+	cells := func(texts ...string) (row []richtext.Cell) {
+		for _, text := range texts {
+			row = append(row, richtext.Cell{Text: strings.TrimPrefix(text, "^"), Tall: strings.HasPrefix(text, "^")})
+		}
+		return row
+	}
+	wide := []richtext.Cell{{Text: "Part"}, {Text: "Net", Span: 2}}
+
+	for _, test := range []struct {
+		name  string
+		heads int
+		rows  [][]richtext.Cell
+		want  string
+	}{
+		{"beside a name of several columns", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), cells("Bolt", "1", "2")}, "| Part | Net | Net |\n| Part | EUR | USD |\n| --- | --- | --- |\n| Bolt | 1 | 2 |\n"},
+		{"of a head that is said", 1, [][]richtext.Cell{cells("a", "b"), cells("^a", "c"), cells("1", "2")}, "| a | b |\n| a | c |\n| --- | --- |\n| 1 | 2 |\n"},
+		{"of values", 0, [][]richtext.Cell{cells("a", "b"), cells("^a", "c"), cells("1", "2")}, "| a | b |\n| --- | --- |\n| a | c |\n| 1 | 2 |\n"},
+		{"of all rows", 1, [][]richtext.Cell{cells("a", "b"), cells("^a", "c")}, "| a | b |\n| --- | --- |\n| a | c |\n"},
+		{"below the head", 1, [][]richtext.Cell{cells("a", "b"), cells("1", "2"), cells("^1", "3")}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 1 | 3 |\n"},
+	} {
+		w := &richtext.Writer{}
+		w.WriteTable(richtext.Table{Heads: test.heads, Rows: test.rows})
+		d, err := w.Document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, d.Text); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.String().Draw(t, "name") + strings.Repeat("é", rapid.IntRange(0, 300).Draw(t, "length"))

@@ -10,12 +10,13 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/source"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
 
 // The most bytes of files that commands read whole.
 const (
-	MaxSchemaFile = 256 << 10 // several times a schema's limit, as comments do not count
+	MaxSchemaFile = source.MaxBytes
 	MaxConfigFile = 1 << 20
 )
 

@@ -80,7 +80,7 @@ func TestDocuments(t *testing.T) {
 		{ID: "a.txt", MediaType: "text/plain", Content: []byte("plain"), Size: 5},
 		{ID: "bom.txt", MediaType: "text/plain", Content: []byte("marked"), Size: 9},
 		{ID: "large.txt", Skip: "too large: 101 bytes, more than 100 (--document-bytes)", Size: 101},
-		{ID: "latin.txt", Skip: "not UTF-8: byte 0xf6 at offset 2, and no other charset is declared", Size: 5},
+		{ID: "latin.txt", Skip: "not UTF-8: byte 0xf6 at offset 2, and no other charset is declared; --encoding names that of plain text", Size: 5},
 		{ID: "one", MediaType: "text/plain", Content: []byte("1"), Size: 1, Metadata: map[string]string{"n": "1.50", "s": "x"}},
 		{ID: "lines.jsonl#3", Skip: "line 3: not JSON: column 2: 'o' stands in a word that is none of true, false and null; put texts in quotes"},
 		{ID: "lines.jsonl#4", MediaType: "text/plain", Content: []byte("2"), Size: 1},

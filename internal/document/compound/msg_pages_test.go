@@ -1,0 +1,47 @@
+package compound_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/internal/document/compound"
+	"github.com/coditect/mapreduce/internal/document/internal/zipmake"
+)
+
+// properties returns the properties of fixed size of a message: numbers of 32 bits by their tags.
+func properties(numbers map[uint32]uint32) []byte {
+	b := bytes.NewBuffer(make([]byte, 32))
+	for tag, n := range numbers {
+		put(b, tag<<16|3, uint32(0), n, uint32(0))
+	}
+	return b.Bytes()
+}
+
+// TestCodePages: texts of one byte a character are in the code page that the message says.
+func TestCodePages(t *testing.T) {
+	const subject, page, web = "__substg1.0_0037001E", 0x3ffd, 0x3fde
+
+	for _, test := range []struct {
+		name    string
+		numbers map[uint32]uint32
+		raw     string
+		want    string
+	}{
+		{"of the message", map[uint32]uint32{page: 950, web: 1252}, "\xae\xe6\xa6\xa1\xb4\xfa\xb8\xd5", "格式測試"},
+		{"of the body alone", map[uint32]uint32{web: 28592}, "\xb1\xe6", "ąć"},
+		{"UTF-8", map[uint32]uint32{page: 65001}, "Größe", "Größe"},
+		{"not said", nil, "Gr\xf6\xdfe", "Größe"},
+		{"one without such bytes", map[uint32]uint32{page: 20127}, "Gr\xf6\xdfe", "Größe"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := zipmake.Parse(t, compound.Format(), "a.msg", twoStreams("__properties_version1.0", properties(test.numbers), subject, []byte(test.raw)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(d.Text, "Subject: "+test.want+"\n") || d.Title != test.want {
+				t.Errorf("the text %q with the title %q, want %q", d.Text, d.Title, test.want)
+			}
+		})
+	}
+}
