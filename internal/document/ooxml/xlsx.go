@@ -139,7 +139,10 @@ func (r *xlsxReader) open(name string, child func(*xmlread.Decoder, xml.StartEle
 }
 
 // A sheetRef is a sheet with its entry.
-type sheetRef struct{ name, entry string }
+type sheetRef struct {
+	name, entry string
+	cells       bool // and not a chart, which has none
+}
 
 // readWorkbook returns the sheets in their order.
 func (r *xlsxReader) readWorkbook() ([]sheetRef, error) {
@@ -165,8 +168,10 @@ func (r *xlsxReader) readWorkbook() ([]sheetRef, error) {
 					return document.Refuse("more than %d sheets", maxSheets)
 				}
 
-				// The entry of a sheet is known by its relation.
-				sheets = append(sheets, sheetRef{xmlread.Attr(e, "name"), r.relations[xmlread.Attr(e, "id")].target})
+				// The entry of a sheet is known by its relation, and its kind by that or by its folder.
+				rel := r.relations[xmlread.Attr(e, "id")]
+				cells := rel.kind == "worksheet" || strings.HasPrefix(path.Base(path.Dir(rel.target)), "worksheet")
+				sheets = append(sheets, sheetRef{xmlread.Attr(e, "name"), rel.target, cells})
 				return d.Skip()
 			}, nil)
 		}
@@ -254,9 +259,9 @@ func (r *xlsxReader) readStyles() error {
 	})
 }
 
-// readSheet reads a sheet and the comments on it. A sheet of charts has no cells.
+// readSheet reads a sheet and the comments on it.
 func (r *xlsxReader) readSheet(s sheetRef) error {
-	if !r.zip.Has(s.entry) || !strings.HasPrefix(path.Base(path.Dir(s.entry)), "worksheet") {
+	if !r.zip.Has(s.entry) || !s.cells {
 		return nil
 	}
 

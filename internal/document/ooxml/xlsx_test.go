@@ -98,13 +98,18 @@ func TestXlsxPlaces(t *testing.T) {
 func TestWorkbookElsewhere(t *testing.T) {
 	for name, names := range map[string][5]string{
 		"other folder":    {"_rels/.rels", "my/book.xml", "my/_rels/book.xml.rels", "my/worksheets/a.xml", "my/texts.xml"},
+		"no folder":       {"_rels/.rels", "my/book.xml", "my/_rels/book.xml.rels", "a.xml", "my/texts.xml"},
 		"other spellings": {`_rels\.rels`, `MY\Book.xml`, `my\_rels\book.xml.rels`, `my\Worksheets\A.xml`, `my\TEXTS.xml`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			target := "worksheets/a.xml"
+			if name == "no folder" {
+				target = "/a.xml"
+			}
 			data := zipmake.Zip(t,
 				zipmake.File{Name: names[0], Content: `<R><R Id="a" Type="x/officeDocument" Target="my/book.xml"/></R>`},
 				zipmake.File{Name: names[1], Content: `<workbook xmlns:r="r"><sheets><sheet name="S" r:id="a"/></sheets></workbook>`},
-				zipmake.File{Name: names[2], Content: `<R><R Id="a" Type="x/worksheet" Target="worksheets/a.xml"/><R Id="b" Type="x/sharedStrings" Target="/my/texts.xml"/></R>`},
+				zipmake.File{Name: names[2], Content: `<R><R Id="a" Type="x/worksheet" Target="` + target + `"/><R Id="b" Type="x/sharedStrings" Target="/my/texts.xml"/></R>`},
 				zipmake.File{Name: names[3], Content: `<worksheet><sheetData><row><c t="s"><v>0</v></c><c><v>1</v></c></row></sheetData></worksheet>`},
 				zipmake.File{Name: names[4], Content: `<sst><si><t>Bolt</t></si></sst>`})
 			d, err := zipmake.Parse(t, ooxml.XlsxFormat(), "", data)
