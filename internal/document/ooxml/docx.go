@@ -41,7 +41,7 @@ func parseDocx(ctx context.Context, p Pictures, in document.Input) (*document.Do
 		return nil, err
 	}
 
-	main, err := mainPart(z)
+	main, err := mainPart(z, "word/document.xml")
 	if err != nil {
 		return nil, err
 	}
@@ -78,42 +78,6 @@ func parseDocx(ctx context.Context, p Pictures, in document.Input) (*document.Do
 		r.shelf.note(d)
 	}
 	return d, err
-}
-
-// mainPart returns the name of the entry that holds the text.
-func mainPart(z *zipfile.Reader) (string, error) {
-	const usual = "word/document.xml"
-
-	if z.Has(usual) {
-		return usual, nil
-	}
-
-	// Other programs than Word may name the part otherwise.
-	e, err := z.Open("_rels/.rels")
-	if err != nil {
-		return "", err
-	}
-	defer e.Close()
-
-	main := ""
-	d := xmlread.New("_rels/.rels", e, z.Limits())
-	err = d.Document(func(xml.StartElement) error {
-		return d.Each(func(rel xml.StartElement) error {
-			if strings.HasSuffix(xmlread.Attr(rel, "Type"), "/officeDocument") {
-				main = strings.TrimPrefix(xmlread.Attr(rel, "Target"), "/")
-			}
-			return d.Skip()
-		}, nil)
-	})
-	if err != nil {
-		return "", err
-	}
-
-	if !z.Has(main) {
-		return "", document.Refuse("damaged: it lacks %s", usual)
-	}
-
-	return main, nil
 }
 
 // A reader reads one document.

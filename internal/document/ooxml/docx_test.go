@@ -186,7 +186,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"cut off", body(t, p("one"))[:200], "damaged"},
 		{"no text", body(t, ""), "no text"},
-		{"no entry", zipmake.Zip(t, zipmake.File{Name: "word/x.xml", Content: "<x/>"}), "it lacks _rels/.rels"},
+		{"no entry", zipmake.Zip(t, zipmake.File{Name: "word/x.xml", Content: "<x/>"}), "it lacks word/document.xml"},
 		{"broken XML", body(t, "<w:p>"), "word/document.xml: XML syntax error"},
 		{"entities", zipmake.Zip(t, zipmake.File{Name: "word/document.xml", Content: `<!DOCTYPE x [<!ENTITY a "aaaa">]><w:document ` + w + `><w:body>` + p("&a;") + `</w:body></w:document>`}), "invalid character entity &a;"},
 		{"deep", body(t, deep), "more than 256 elements within each other"},

@@ -5,9 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"path"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -134,39 +132,4 @@ func areaOf(e xml.StartElement) int64 {
 		return n
 	}
 	return side("cx") * side("cy")
-}
-
-// A relation is what an entry refers to.
-type relation struct{ kind, target string }
-
-// relationsOf returns what an entry refers to within the file, by id.
-func relationsOf(z *zipfile.Reader, name string) (map[string]relation, error) {
-	folder, file := path.Split(name)
-	rels := path.Join(folder, "_rels", file+".rels")
-	found := map[string]relation{}
-	if !z.Has(rels) {
-		return found, nil
-	}
-
-	e, err := z.Open(rels)
-	if err != nil {
-		return nil, err
-	}
-	defer e.Close()
-
-	d := xmlread.New(rels, e, z.Limits())
-	return found, d.Document(func(xml.StartElement) error {
-		return d.Each(func(e xml.StartElement) error {
-			if xmlread.Attr(e, "TargetMode") != "External" {
-				// Targets are relative to the folder of the entry, unless they begin with a
-				// slash.
-				target := xmlread.Attr(e, "Target")
-				if !strings.HasPrefix(target, "/") {
-					target = path.Join(folder, target)
-				}
-				found[xmlread.Attr(e, "Id")] = relation{path.Base(xmlread.Attr(e, "Type")), strings.TrimPrefix(target, "/")}
-			}
-			return d.Skip()
-		}, nil)
-	})
 }

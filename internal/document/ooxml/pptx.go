@@ -35,8 +35,6 @@ func PptxFormat(p Pictures) document.Format {
 	}
 }
 
-const presentation = "ppt/presentation.xml"
-
 // parsePptx implements the Parse of document.Format.
 func parsePptx(ctx context.Context, p Pictures, in document.Input) (*document.Document, error) {
 	z, err := zipfile.Open(ctx, in)
@@ -93,13 +91,18 @@ func (r *pptxReader) open(name string, root func(*xmlread.Decoder) error) error 
 
 // readOrder returns the entries of the slides in the order in which they are shown.
 func (r *pptxReader) readOrder() ([]string, error) {
-	relations, err := relationsOf(r.zip, presentation)
+	main, err := mainPart(r.zip, "ppt/presentation.xml")
+	if err != nil {
+		return nil, err
+	}
+
+	relations, err := relationsOf(r.zip, main)
 	if err != nil {
 		return nil, err
 	}
 
 	var slides []string
-	err = r.open(presentation, func(d *xmlread.Decoder) error {
+	err = r.open(main, func(d *xmlread.Decoder) error {
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
 			if area := areaOf(e); e.Name.Local == "sldSz" && area > 0 {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,16 +104,18 @@ func plural(n int) string {
 
 // A reader reads one workbook.
 type xlsxReader struct {
-	zip      *zipfile.Reader
-	text     *richtext.Writer
-	sheets   *sheet.Writer
-	from1904 bool // days are counted from 1904 and not from 1900
-	strings  []string
-	formats  []string // of numbers, by style of cells
-	numbers  sheet.Formatter
-	comments []xlsxComment
-	unknown  int           // formulas without a stored result
-	merges   *sheet.Merges // of the sheet that is read
+	zip       *zipfile.Reader
+	folder    string              // of the workbook
+	relations map[string]relation // of it
+	text      *richtext.Writer
+	sheets    *sheet.Writer
+	from1904  bool // days are counted from 1904 and not from 1900
+	strings   []string
+	formats   []string // of numbers, by style of cells
+	numbers   sheet.Formatter
+	comments  []xlsxComment
+	unknown   int           // formulas without a stored result
+	merges    *sheet.Merges // of the sheet that is read
 }
 
 // A comment is one on a cell.
@@ -134,49 +138,26 @@ func (r *xlsxReader) open(name string, child func(*xmlread.Decoder, xml.StartEle
 	})
 }
 
-// relationsOf returns the entries that an entry refers to within the file, by id, and
-// those of its comments.
-func (r *xlsxReader) relationsOf(name string) (targets map[string]string, comments []string, err error) {
-	folder, file := path.Split(name)
-	targets = map[string]string{}
-
-	rels := path.Join(folder, "_rels", file+".rels")
-	if !r.zip.Has(rels) {
-		return targets, nil, nil
-	}
-
-	err = r.open(rels, func(d *xmlread.Decoder, e xml.StartElement) error {
-		if xmlread.Attr(e, "TargetMode") != "External" {
-			target := xmlread.Attr(e, "Target")
-			// Targets are relative to the folder of the entry, unless they begin with a
-			// slash.
-			if !strings.HasPrefix(target, "/") {
-				target = path.Join(folder, target)
-			}
-			target = strings.TrimPrefix(target, "/")
-			targets[xmlread.Attr(e, "Id")] = target
-			if strings.HasSuffix(xmlread.Attr(e, "Type"), "/comments") {
-				comments = append(comments, target)
-			}
-		}
-		return d.Skip()
-	})
-
-	return targets, comments, err
-}
-
 // A sheetRef is a sheet with its entry.
-type sheetRef struct{ name, entry string }
+type sheetRef struct {
+	name, entry string
+	cells       bool // and not a chart, which has none
+}
 
 // readWorkbook returns the sheets in their order.
 func (r *xlsxReader) readWorkbook() ([]sheetRef, error) {
-	targets, _, err := r.relationsOf(workbook)
+	main, err := mainPart(r.zip, workbook)
 	if err != nil {
 		return nil, err
 	}
 
+	r.folder = path.Dir(main)
+	if r.relations, err = relationsOf(r.zip, main); err != nil {
+		return nil, err
+	}
+
 	var sheets []sheetRef
-	err = r.open(workbook, func(d *xmlread.Decoder, e xml.StartElement) error {
+	err = r.open(main, func(d *xmlread.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "workbookPr":
 			v := xmlread.Attr(e, "date1904")
@@ -187,8 +168,10 @@ func (r *xlsxReader) readWorkbook() ([]sheetRef, error) {
 					return document.Refuse("more than %d sheets", maxSheets)
 				}
 
-				// The entry of a sheet is known by its relation.
-				sheets = append(sheets, sheetRef{xmlread.Attr(e, "name"), targets[xmlread.Attr(e, "id")]})
+				// The entry of a sheet is known by its relation, and its kind by that or by its folder.
+				rel := r.relations[xmlread.Attr(e, "id")]
+				cells := rel.kind == "worksheet" || strings.HasPrefix(path.Base(path.Dir(rel.target)), "worksheet")
+				sheets = append(sheets, sheetRef{xmlread.Attr(e, "name"), rel.target, cells})
 				return d.Skip()
 			}, nil)
 		}
@@ -200,7 +183,7 @@ func (r *xlsxReader) readWorkbook() ([]sheetRef, error) {
 
 // readStrings reads the strings that cells share.
 func (r *xlsxReader) readStrings() error {
-	const name = "xl/sharedStrings.xml"
+	name := partOf(r.zip, r.relations, "sharedStrings", path.Join(r.folder, "sharedStrings.xml"))
 	if !r.zip.Has(name) {
 		return nil
 	}
@@ -241,7 +224,7 @@ func readString(d *xmlread.Decoder) (string, error) {
 
 // readStyles reads the formats of numbers.
 func (r *xlsxReader) readStyles() error {
-	const name = "xl/styles.xml"
+	name := partOf(r.zip, r.relations, "styles", path.Join(r.folder, "styles.xml"))
 	if !r.zip.Has(name) {
 		return nil
 	}
@@ -276,9 +259,9 @@ func (r *xlsxReader) readStyles() error {
 	})
 }
 
-// readSheet reads a sheet and the comments on it. A sheet of charts has no cells.
+// readSheet reads a sheet and the comments on it.
 func (r *xlsxReader) readSheet(s sheetRef) error {
-	if !r.zip.Has(s.entry) || !strings.HasPrefix(path.Base(path.Dir(s.entry)), "worksheet") {
+	if !r.zip.Has(s.entry) || !s.cells {
 		return nil
 	}
 
@@ -401,6 +384,10 @@ func (r *xlsxReader) readCell(d *xmlread.Decoder, kind, style string) (string, e
 
 	switch kind {
 	case "s":
+		// A cell of an empty value is an empty one.
+		if strings.TrimSpace(value) == "" {
+			return "", nil
+		}
 		if i, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && 0 <= i && i < len(r.strings) {
 			return r.strings[i], nil
 		}
@@ -428,14 +415,15 @@ func (r *xlsxReader) readCell(d *xmlread.Decoder, kind, style string) (string, e
 
 // readComments reads the comments on a sheet.
 func (r *xlsxReader) readComments(s sheetRef) error {
-	_, entries, err := r.relationsOf(s.entry)
+	relations, err := relationsOf(r.zip, s.entry)
 	if err != nil {
 		return err
 	}
 
-	for _, entry := range entries {
+	for _, id := range slices.Sorted(maps.Keys(relations)) {
 		// A relation may lead to an entry that is not there; the cells are read all the same.
-		if !r.zip.Has(entry) {
+		entry := relations[id].target
+		if relations[id].kind != "comments" || !r.zip.Has(entry) {
 			continue
 		}
 		err := r.open(entry, func(d *xmlread.Decoder, e xml.StartElement) error {

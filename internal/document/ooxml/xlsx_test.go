@@ -30,6 +30,7 @@ func book(t testing.TB, rows string, more ...zipmake.File) []byte {
 func TestValues(t *testing.T) {
 	for _, test := range []struct{ name, cell, want string }{
 		{"shared", `<c t="s"><v>0</v></c>`, "Name"},
+		{"shared, of no value", `<c t="s"><v/></c>`, ""},
 		{"rich", `<c t="s"><v>1</v></c>`, "rich"},
 		{"inline", `<c t="inlineStr"><is><t>in</t><t>line</t></is></c>`, "inline"},
 		{"raised and lowered", `<c t="inlineStr"><is><r><t>CO</t></r><r><rPr><vertAlign val="subscript"/></rPr><t>2</t></r><r><t> per m</t></r><r><rPr><vertAlign val="superscript"/></rPr><t>2</t></r><r><t> 1</t></r></is></c>`, "CO₂ per m² 1"},
@@ -89,6 +90,36 @@ func TestXlsxPlaces(t *testing.T) {
 		if l := d.Layout.Locate(at, at+1); l == nil || l.Sheet != "S" || l.Cell != cell {
 			t.Errorf("%q is at %+v, want %s", word, l, cell)
 		}
+	}
+}
+
+// TestWorkbookElsewhere: the relations of a file lead to its workbook, and those of the workbook to
+// its strings, whatever their entries are called.
+func TestWorkbookElsewhere(t *testing.T) {
+	for name, names := range map[string][5]string{
+		"other folder":    {"_rels/.rels", "my/book.xml", "my/_rels/book.xml.rels", "my/worksheets/a.xml", "my/texts.xml"},
+		"no folder":       {"_rels/.rels", "my/book.xml", "my/_rels/book.xml.rels", "a.xml", "my/texts.xml"},
+		"other spellings": {`_rels\.rels`, `MY\Book.xml`, `my\_rels\book.xml.rels`, `my\Worksheets\A.xml`, `my\TEXTS.xml`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := "worksheets/a.xml"
+			if name == "no folder" {
+				target = "/a.xml"
+			}
+			data := zipmake.Zip(t,
+				zipmake.File{Name: names[0], Content: `<R><R Id="a" Type="x/officeDocument" Target="my/book.xml"/></R>`},
+				zipmake.File{Name: names[1], Content: `<workbook xmlns:r="r"><sheets><sheet name="S" r:id="a"/></sheets></workbook>`},
+				zipmake.File{Name: names[2], Content: `<R><R Id="a" Type="x/worksheet" Target="` + target + `"/><R Id="b" Type="x/sharedStrings" Target="/my/texts.xml"/></R>`},
+				zipmake.File{Name: names[3], Content: `<worksheet><sheetData><row><c t="s"><v>0</v></c><c><v>1</v></c></row></sheetData></worksheet>`},
+				zipmake.File{Name: names[4], Content: `<sst><si><t>Bolt</t></si></sst>`})
+			d, err := zipmake.Parse(t, ooxml.XlsxFormat(), "", data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("## S\n\n| Bolt | 1 |\n| --- | --- |\n", d.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

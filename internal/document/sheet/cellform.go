@@ -39,6 +39,9 @@ type Formatter struct {
 
 const formatterSheet = "Sheet1"
 
+// daysUntil1904 is the number of 1904-01-01 where days are counted from 1900.
+const daysUntil1904 = 1462
+
 // Value returns a number as a format shows it, and as it is stored if that says more.
 func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	exact := strconv.FormatFloat(number, 'f', -1, 64)
@@ -80,9 +83,12 @@ func (f *Formatter) shown(number float64, code string, from1904 bool) (shown str
 
 	if f.file == nil {
 		f.file, f.cells = excelize.NewFile(), map[string]string{}
-		if err := f.file.SetWorkbookProps(&excelize.WorkbookPropsOptions{Date1904: &from1904}); err != nil {
-			return "", false
-		}
+	}
+
+	// The library takes a day off early dates that are counted from 1904, as if they were before the
+	// leap day of 1900 that never was. A zero may have a section of its own.
+	if from1904 && (number > 0 || number == 0 && !strings.Contains(code, ";")) && IsDateFormat(code) && !isElapsed(code) {
+		number += daysUntil1904
 	}
 
 	cell, known := f.cells[code]

@@ -47,3 +47,30 @@ func TestConditions(t *testing.T) {
 		}
 	}
 }
+
+// TestDatesFrom1904: the first days that are counted from 1904 show as those of 1904, and times and
+// spans of time as ever, also by a formatter that has shown others.
+func TestDatesFrom1904(t *testing.T) {
+	var f sheet.Formatter
+	for _, test := range []struct {
+		number   float64
+		code     string
+		from1904 bool
+		want     string
+	}{
+		{1, "yyyy-mm-dd", false, "1900-01-01"},
+		{1, "yyyy-mm-dd", true, "1904-01-02"},
+		{11, "yyyy-mm-dd", true, "1904-01-12"},
+		{59, "d.m.yyyy", true, "29.2.1904 (=1904-02-29)"},
+		{60, "d.m.yyyy", true, "1.3.1904 (=1904-03-01)"},
+		{11111, "yyyy-mm-dd", true, "1934-06-03"},
+		{0.5, "h:mm", true, "12:00 (=12:00:00)"},
+		{1.25, "[h]:mm", true, "30:00 (=PT30H)"},
+		{1.5, "0.0", true, "1.5"},
+		{11, sheet.BuiltinFormat("14"), true, "01-12-04 (=1904-01-12)"},
+	} {
+		if got := f.Value(test.number, test.code, test.from1904); got != test.want {
+			t.Errorf("%v by %q, from 1904: %t: got %q, want %q", test.number, test.code, test.from1904, got, test.want)
+		}
+	}
+}

@@ -38,6 +38,9 @@ type Writer struct {
 	inBlock  int   // their cells
 	tooLarge bool  // the block has more than are kept, and is written row by row
 	heads    []row // of the table that is open, which are not written yet
+
+	above *tableAbove // what is known of the table that is open; nil if its rows are not compared
+	gap   bool        // an empty row stands below it, and the rows below that tell whether it has ended
 }
 
 // A row is one that has values.
@@ -54,7 +57,8 @@ func (w *Writer) Begin(name string) {
 	w.Text.Heading(2, name, &mapreduce.Location{Sheet: w.sheet})
 }
 
-// Row writes a row with a number from 1. An empty row ends a table.
+// Row writes a row with a number from 1. An empty row ends a table, unless the rows below it are like
+// those above.
 func (w *Writer) Row(number int, cells []string) error { return w.MergedRow(number, cells, nil) }
 
 // MergedRow is Row for a row of which cells cover several columns: spans[i] is how many
@@ -84,6 +88,11 @@ func (w *Writer) MergedRow(number int, cells []string, spans []int) error {
 		// A block that is too large to look for tables side by side is written row by row.
 		if w.inBlock += len(cells); w.inBlock > maxBlock {
 			w.tooLarge = true
+			// Rows that are still to come may begin in any column.
+			if !w.goOn() || w.above.columns.from > 0 {
+				w.endGap()
+			}
+			w.gap = false
 			w.writeBlock(0)
 		}
 	}
@@ -103,6 +112,15 @@ func (w *Writer) endBlock() {
 		return
 	}
 
+	if w.goOn() {
+		w.gap = false
+		w.writeBlock(w.above.columns.from)
+		return
+	}
+	if len(w.block) > 0 {
+		w.endGap()
+	}
+
 	parts := w.parts()
 	if len(parts) < 2 {
 		first := 0
@@ -117,16 +135,47 @@ func (w *Writer) endBlock() {
 	w.block, w.inBlock = nil, 0
 
 	for _, p := range parts {
-		for _, r := range block {
-			// A row that is empty within these columns still counts as an empty row of the
-			// table.
-			if r = r.part(p); len(r.cells) == 0 {
-				w.emptyRow()
-			} else {
-				w.write(r)
-			}
-		}
+		w.writePart(block, p)
+		w.endTable()
+	}
+}
 
+// writePart writes the rows of a block in some columns. A row that is empty within these still counts as
+// an empty row of the table.
+func (w *Writer) writePart(block []row, p columns) {
+	for _, r := range block {
+		if r = r.part(p); len(r.cells) > 0 {
+			w.block = append(w.block, r)
+			continue
+		}
+		w.writeBelow()
+		w.emptyRow()
+	}
+	w.writeBelow()
+}
+
+// writeBelow writes the rows that are kept as they are, below the table above them or as one of their own.
+func (w *Writer) writeBelow() {
+	if w.goOn() {
+		w.gap = false
+	} else if len(w.block) > 0 {
+		w.endGap()
+	}
+
+	for _, r := range w.block {
+		w.write(r)
+	}
+	w.block = nil
+}
+
+// goOn reports whether the rows that are kept go on with the table above an empty row.
+func (w *Writer) goOn() bool {
+	return w.gap && len(w.block) > 0 && w.above.continues(w.block)
+}
+
+// endGap ends the table above an empty row, if one waits there.
+func (w *Writer) endGap() {
+	if w.gap {
 		w.endTable()
 	}
 }
@@ -203,6 +252,9 @@ func (w *Writer) write(r row) {
 	case len(w.heads) > 0:
 		w.heads = append(w.heads, r.keptCopy())
 	case w.open:
+		if w.above != nil {
+			w.above.add(r)
+		}
 		w.Text.Row(w.locatedCells(r))
 	case r.values() == 1 && w.apart && !w.standsBelow(r):
 		w.writeCells()
@@ -283,6 +335,7 @@ func (w *Writer) writeHeads() {
 	for i, r := range w.heads {
 		heads[i] = w.locatedCells(r)
 	}
+	w.above = newTableAbove(w.heads)
 	w.heads = nil
 	w.Text.BeginTable(heads...)
 }
@@ -309,11 +362,17 @@ func (w *Writer) endTable() {
 		w.Text.EndTable()
 	}
 
-	w.open = false
+	w.open, w.gap, w.above = false, false, nil
 }
 
-// emptyRow ends a table. What stands alone waits for what comes.
+// emptyRow ends a table, or lets it wait for the rows below, which may go on with it. What stands alone
+// waits for what comes, too.
 func (w *Writer) emptyRow() {
+	if w.open && w.above != nil && len(w.heads) == 0 {
+		w.gap = true
+		return
+	}
+
 	if w.open || len(w.alone) != 1 {
 		w.endTable()
 	}

@@ -3,6 +3,7 @@ package sheet_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +22,16 @@ func TestRows(t *testing.T) {
 		{"a table", [][]string{{"a", "b"}, {"1", ""}, {"", "2", " "}}, "| a | b |\n| --- | --- |\n| 1 |  |\n|  | 2 |\n"},
 		{"titles", [][]string{{"Report"}, {"", "of 2024"}, {"a", "b"}, {"1"}}, "Report\nof 2024\n\n| a | b |\n| --- | --- |\n| 1 |  |\n"},
 		{"two tables", [][]string{{"a", "b"}, nil, {"c", "d"}, {"1", "2"}}, "| a | b |\n| --- | --- |\n\n| c | d |\n| --- | --- |\n| 1 | 2 |\n"},
+		{"an empty row within", [][]string{{"a", "b"}, {"x", "1"}, nil, nil, {"y", "2"}, {"z", "3"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n| y | 2 |\n| z | 3 |\n"},
+		{"an empty row within a part", [][]string{{"a", "b", "", "c", "d"}, {"x", "1", "", "u", "7"}, {"", "", "", "v", "8"}, {"y", "2", "", "w", "9"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n| y | 2 |\n\n| c | d |\n| --- | --- |\n| u | 7 |\n| v | 8 |\n| w | 9 |\n"},
+		{"an empty row, and a first column that is empty", [][]string{{"", "a", "b", "c"}, {"", "x", "1", "2"}, {"", "", "3", "4"}, nil, {"", "", "5", "6"}}, "| a | b | c |\n| --- | --- | --- |\n| x | 1 | 2 |\n|  | 3 | 4 |\n|  | 5 | 6 |\n"},
+		{"an empty row, and texts as above", [][]string{{"a", "b"}, {"x", "red"}, {"y", "blue"}, nil, {"z", "red"}}, "| a | b |\n| --- | --- |\n| x | red |\n| y | blue |\n| z | red |\n"},
+		{"an empty row, and an odd cell", [][]string{{"a", "b"}, {"1", "2"}, nil, {"none", "4"}}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n| none | 4 |\n"},
+		{"a head of its own", [][]string{{"a", "b"}, {"x", "1"}, nil, {"c", "d"}, {"y", "2"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n\n| c | d |\n| --- | --- |\n| y | 2 |\n"},
+		{"the same head again", [][]string{{"a", "2023"}, {"x", "1"}, nil, {"c", "2023"}, {"y", "2"}}, "| a | 2023 |\n| --- | --- |\n| x | 1 |\n\n| c | 2023 |\n| --- | --- |\n| y | 2 |\n"},
+		{"a head of years", [][]string{{"a", "2023"}, {"x", "1"}, nil, {"c", "2024"}, {"y", "2"}}, "| a | 2023 |\n| --- | --- |\n| x | 1 |\n\n| c | 2024 |\n| --- | --- |\n| y | 2 |\n"},
+		{"more columns", [][]string{{"a", "b"}, {"x", "1"}, nil, {"y", "2", "3"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n\n| y | 2 | 3 |\n| --- | --- | --- |\n"},
+		{"a label below", [][]string{{"a", "b"}, {"x", "1"}, nil, {"Sent:", "2"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n\n| Sent: | 2 |\n| --- | --- |\n"},
 		{"one column", [][]string{{"a"}, {"1"}, {"2"}}, "| a |\n| --- |\n| 1 |\n| 2 |\n"},
 		{"a long column", [][]string{{"a"}, {"1"}, {"2"}, {"3"}, {"4"}, {"5"}, {"6"}, {"7"}, {"8"}, {"9"}}, "| a |\n| --- |\n| 1 |\n| 2 |\n| 3 |\n| 4 |\n| 5 |\n| 6 |\n| 7 |\n| 8 |\n| 9 |\n"},
 		{"lines", [][]string{{"a"}, {"b"}}, "a\nb\n"},
@@ -149,5 +160,26 @@ func TestColumnName(t *testing.T) {
 		if got := sheet.ColumnName(n); got != want {
 			t.Errorf("column %d is %s, want %s", n, got, want)
 		}
+	}
+}
+
+// TestPlacesBelowEmptyRows: rows that go on with a table keep the places of their own cells.
+func TestPlacesBelowEmptyRows(t *testing.T) {
+	text := new(richtext.Writer)
+	w := sheet.Writer{Text: text}
+	w.Begin("S")
+	for i, r := range [][]string{{"", "a", "b"}, {"", "x", "1"}, nil, {"", "y", "22"}} {
+		if err := w.Row(i+1, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End()
+	d, err := text.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(d.Text, "22")
+	if l := d.Layout.Locate(at, at+2); l == nil || l.Cell != "C4" {
+		t.Errorf("it is at %+v of %q, want C4", l, d.Text)
 	}
 }

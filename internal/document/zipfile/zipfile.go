@@ -33,7 +33,8 @@ type Reader struct {
 	ctx    context.Context //nolint:containedctx // a reader lives as long as one call of a parser
 	files  []*zip.File
 	byName map[string]*zip.File
-	size   int64 // bytes of the zip file
+	folded map[string]*zip.File // by names as some programs write them, see foldName
+	size   int64                // bytes of the zip file
 	limits document.Limits
 	flags  Flags
 	left   int64 // bytes that may still be unpacked
@@ -80,15 +81,32 @@ func (r *Reader) readDirectory(content io.Reader) error {
 		return r.tooManyEntries()
 	}
 
-	r.files, r.byName, r.size, r.left = z.File, make(map[string]*zip.File, len(z.File)), size, r.limits.Unpacked
+	r.files, r.size, r.left = z.File, size, r.limits.Unpacked
+	r.byName, r.folded = make(map[string]*zip.File, len(z.File)), make(map[string]*zip.File, len(z.File))
 
 	// Of two entries of a name the first is read, however often it is asked for.
 	for _, f := range z.File {
 		if _, twice := r.byName[f.Name]; !twice {
 			r.byName[f.Name] = f
 		}
+		if name := foldName(f.Name); r.folded[name] == nil {
+			r.folded[name] = f
+		}
 	}
 	return nil
+}
+
+// foldName returns a name without what programs do differently: some part folders by backslashes, and
+// Office finds parts in whatever case their names are.
+func foldName(name string) string { return strings.ToLower(strings.ReplaceAll(name, `\`, "/")) }
+
+// find returns the entry of a name, or else one whose name is the same but for case and slashes; nil
+// if there is none.
+func (r *Reader) find(name string) *zip.File {
+	if f := r.byName[name]; f != nil {
+		return f
+	}
+	return r.folded[foldName(name)]
 }
 
 // readerAt returns a file as it is, and reads all of another reader. It also returns the
@@ -164,15 +182,16 @@ func (r *Reader) Names() []string {
 	return names
 }
 
-// Has reports whether there is an entry of a name.
-func (r *Reader) Has(name string) bool { return r.byName[name] != nil }
+// Has reports whether there is an entry of a name. Case and the kind of slashes do not count, unless two
+// names differ in them alone; so it is with Match and Open, too.
+func (r *Reader) Has(name string) bool { return r.find(name) != nil }
 
-// Match returns the names of the entries that fit a pattern of path.Match, sorted.
+// Match returns the names of the entries that fit a pattern of path.Match, sorted, with slashes.
 func (r *Reader) Match(pattern string) []string {
 	var names []string
 	for name := range r.byName {
-		if ok, err := path.Match(pattern, name); ok && err == nil {
-			names = append(names, name)
+		if ok, err := path.Match(foldName(pattern), foldName(name)); ok && err == nil {
+			names = append(names, strings.ReplaceAll(name, `\`, "/"))
 		}
 	}
 	slices.Sort(names)
@@ -182,7 +201,7 @@ func (r *Reader) Match(pattern string) []string {
 // Open opens an entry. It and the reads from it give a document.RefusedError if there is
 // no such entry, if it is encrypted or damaged, or if it exceeds the limits.
 func (r *Reader) Open(name string) (io.ReadCloser, error) {
-	f := r.byName[name]
+	f := r.find(name)
 	if f == nil {
 		return nil, document.Refuse("damaged: it lacks %s", name)
 	}
@@ -340,7 +359,7 @@ func SniffFolder(begin []byte, folder string) document.Match {
 	switch {
 	case mimetype != "":
 		return document.Excluded
-	case slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, folder) }):
+	case slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(foldName(n), folder) }):
 		return document.Certain
 	}
 	return document.Possible

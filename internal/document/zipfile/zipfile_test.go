@@ -49,6 +49,27 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestNames: names that programs write with backslashes, or in another case, are found, and the name
+// that is asked for goes before such.
+func TestNames(t *testing.T) {
+	data := zipmake.Zip(t, zipmake.File{Name: `xl\sharedstrings.xml`, Content: "one"}, zipmake.File{Name: "A/B", Content: "two"}, zipmake.File{Name: "a/b", Content: "three"})
+	z, err := zipfile.New(t.Context(), bytes.NewReader(data), document.Limits{}, zipfile.Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"xl/sharedStrings.xml": "one", "A/B": "two", "a/b": "three", "a/B": "two"} {
+		if got, err := z.ReadAll(name, 9); string(got) != want || err != nil || !z.Has(name) {
+			t.Errorf("%s is %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"xl/sharedstrings.xml"}, z.Match("xl/shared*.xml")); diff != "" {
+		t.Errorf("matches (-want +got):\n%s", diff)
+	}
+	if got := zipfile.SniffFolder(data, "xl/"); got != document.Certain {
+		t.Errorf("a folder is %v, want %v", got, document.Certain)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	long := strings.Repeat("x", 3<<20)
 	encrypted := zipmake.Zip(t, zipmake.File{Name: "e", Content: "x"})

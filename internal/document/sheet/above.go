@@ -1,0 +1,154 @@
+package sheet
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/internal/document/richtext"
+	"github.com/coditect/mapreduce/internal/text/table"
+)
+
+// A tableAbove is what is known of the table that is open, to tell whether the rows below an empty one
+// belong to it, or begin a table of their own.
+type tableAbove struct {
+	heads   []row
+	columns columns // those of the head
+	rows    int
+	least   int // values of the row below the head that has the fewest
+	filled  map[int]*columnAbove
+}
+
+// A columnAbove is what is known of the cells of a column below the head.
+type columnAbove struct {
+	values  int
+	numbers int
+	texts   map[string]bool // at most maxTexts
+}
+
+// Bounds of what is kept of a table.
+const (
+	maxRowsAbove = 1000 // that are counted
+	maxTexts     = 1000
+	maxTextBytes = 80
+)
+
+// newTableAbove returns what a head tells of its table.
+func newTableAbove(heads []row) *tableAbove {
+	t := &tableAbove{columns: columns{heads[0].first, 0}, filled: map[int]*columnAbove{}}
+	for _, r := range heads {
+		t.heads = append(t.heads, r.keptCopy())
+		t.columns.to = max(t.columns.to, r.first+richtext.Width(cellsOf(r)))
+	}
+	return t
+}
+
+// cellsOf returns the cells of a row with the columns that they cover.
+func cellsOf(r row) []richtext.Cell {
+	cells := make([]richtext.Cell, 0, len(r.cells))
+	for i := 0; i < len(r.cells); i += r.spanOf(i) {
+		cells = append(cells, richtext.Cell{Text: r.cells[i], Span: r.spanOf(i)})
+	}
+	return cells
+}
+
+// add counts a row of the table.
+func (t *tableAbove) add(r row) {
+	if t.rows == maxRowsAbove {
+		return
+	}
+	if n := r.values(); t.rows == 0 || n < t.least {
+		t.least = n
+	}
+	t.rows++
+
+	for i, text := range r.cells {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+
+		c := t.filled[r.first+i]
+		if c == nil {
+			c = &columnAbove{texts: map[string]bool{}}
+			t.filled[r.first+i] = c
+		}
+
+		c.values++
+		if isNumber(text) {
+			c.numbers++
+		} else if len(c.texts) < maxTexts && len(text) <= maxTextBytes {
+			c.texts[strings.Clone(text)] = true
+		}
+	}
+}
+
+// continues reports whether rows that stand below the table and an empty row belong to it: the first one
+// stands in its columns, has as many values as its rows, and is no head. It has a number below a head of
+// text and numbers, or texts that stand above, too.
+func (t *tableAbove) continues(rows []row) bool {
+	first := rows[0]
+	if t.rows == 0 || first.values() < max(2, t.least) || first.first+len(first.cells) > t.columns.to {
+		return false
+	}
+	if slices.ContainsFunc(rows, func(r row) bool { return r.begin() < t.columns.from }) {
+		return false
+	}
+
+	numbers, known, strange := 0, 0, 0
+	for i, text := range first.cells {
+		text = strings.TrimSpace(text)
+		head, above := t.headOf(first.first+i), t.filled[first.first+i]
+
+		switch number := isNumber(text); {
+		case text == "" || above == nil:
+		case text == head || isYear(text) && (isYear(head) || above.numbers == 0), strings.HasSuffix(text, ":"):
+			return false // a head, which may have years, or a label beside its value
+		case number && 2*above.numbers >= above.values && (!isNumber(head) || isYear(head)):
+			numbers++
+		case !number && above.texts[text]:
+			known++
+		case !number && above.numbers == above.values:
+			strange++
+		}
+	}
+
+	return numbers > 0 || known > strange
+}
+
+// headOf returns the text of the head above a column, which is that of its last row.
+func (t *tableAbove) headOf(column int) string {
+	last := t.heads[len(t.heads)-1]
+	for i := column - last.first; 0 <= i && i < len(last.cells); i-- {
+		// A cell that covers several columns is the head of each.
+		if text := strings.TrimSpace(last.cells[i]); text != "" && i+last.spanOf(i) > column-last.first {
+			return text
+		}
+	}
+	return ""
+}
+
+// begin returns the column of the first value of the row.
+func (r row) begin() int {
+	return r.first + slices.IndexFunc(r.cells, func(c string) bool { return strings.TrimSpace(c) != "" })
+}
+
+// isNumber reports whether the text of a cell is a number, a date or a time, or stands for one.
+func isNumber(text string) bool {
+	shown, stored := table.Forms(text)
+	if stored != "" {
+		return true
+	}
+
+	digits := strings.TrimLeft(shown, "+-−($€£¥ ")
+	if digits == "" || !isDigit(digits[0]) {
+		return false
+	}
+
+	// Words behind a digit are a text, such as "3 days late".
+	letters := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return -1
+	}, digits)
+	return len(letters) <= 3
+}
