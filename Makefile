@@ -284,19 +284,22 @@ bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pa
 	go run -tags fdb ./internal/dev/bench -store "fdb:$$FDB_CLUSTER_FILE" -run '$(FIGURES)'
 
 # Other systems are in a module of their own, as the SDKs are. Each has a program of its own, so
-# that one may be measured without building the others.
+# that one may be measured without building the others. Temporal's server needs older versions of what the
+# others need, so it has a module to itself.
 RIVALS  := internal/dev/rivals
 SYSTEMS ?= coditect river nats dbos restate temporal
 
 .PHONY: bench-rivals
 bench-rivals: ## measure other systems that run units beside this one, in turns: SYSTEMS='coditect nats' RIVAL=-short; needs PostgreSQL and restate-server
 	@mkdir -p bin/rivals
-	CGO_ENABLED=0 go build -C $(RIVALS) -o $(CURDIR)/bin/rivals/ . $(addprefix ./,$(SYSTEMS))
+	CGO_ENABLED=0 go build -C $(RIVALS) -o $(CURDIR)/bin/rivals/ . $(addprefix ./,$(filter-out temporal,$(SYSTEMS)))
+	$(if $(filter temporal,$(SYSTEMS)),CGO_ENABLED=0 go build -C $(RIVALS)/temporal -o $(CURDIR)/bin/rivals/ .)
 	bin/rivals/rivals -systems '$(SYSTEMS)' $(RIVAL)
 
 .PHONY: check-rivals
 check-rivals: ## vet and test what bench-rivals builds
 	go -C $(RIVALS) vet ./...
+	go -C $(RIVALS)/temporal vet ./...
 	go test -C $(RIVALS) -count 1 ./...
 
 .PHONY: scale

@@ -35,7 +35,7 @@ const (
 	pollers   = 16
 
 	lost      = time.Second // after so long without a sign of life an activity is given to another worker
-	lookEvery = 5 * time.Millisecond
+	lookEvery = 50 * time.Millisecond
 )
 
 func (system) Info() lap.Info {
