@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,8 +85,8 @@ const mostQuotes = 6
 func (s *scholar) passagesOf(v any) (all []string) {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, part := range v {
-			all = append(all, s.passagesOf(part)...)
+		for _, name := range slices.Sorted(maps.Keys(v)) { // so that both ways of asking show the same parts
+			all = append(all, s.passagesOf(v[name])...)
 		}
 	case []any:
 		for _, part := range v {
@@ -177,11 +179,11 @@ func (s *scholar) places(prompt string) (all []any) {
 			continue
 		}
 		passages := []any{}
-		for of, quotes := range s.passages {
+		for _, of := range slices.Sorted(maps.Keys(s.passages)) {
 			if !strings.Contains(line, of) {
 				continue
 			}
-			for _, q := range quotes {
+			for _, q := range s.passages[of] {
 				begin, end := q, ""
 				if w := strings.Fields(q); len(w) > 12 {
 					begin, end = strings.Join(w[:5], " "), strings.Join(w[len(w)-5:], " ")
