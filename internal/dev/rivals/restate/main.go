@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	restate "github.com/restatedev/sdk-go"
@@ -91,6 +92,8 @@ func (system) Open(ctx context.Context, dir string) (_ lap.Server, err error) {
 	}()
 
 	s.node = exec.Command(program, "--no-logo", "--listen-mode", "tcp", "--base-dir", filepath.Join(dir, "restate"), "--bind-ip", "127.0.0.1", "--bind-port", fmt.Sprint(ports[2]))
+	// npm's program starts the server as a child, which would outlive it: both are ended together.
+	s.node.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.node.Env = append(s.node.Environ(),
 		fmt.Sprintf("RESTATE_INGRESS__BIND_ADDRESS=127.0.0.1:%d", ports[0]), fmt.Sprintf("RESTATE_ADMIN__BIND_ADDRESS=127.0.0.1:%d", ports[1]),
 		"RESTATE_LOG_FILTER=error", "DO_NOT_TRACK=1",
@@ -335,7 +338,7 @@ func (s *server) Close() error {
 		errs = append(errs, s.local.close())
 	}
 	if s.node != nil && s.node.Process != nil {
-		errs = append(errs, s.node.Process.Kill())
+		errs = append(errs, syscall.Kill(-s.node.Process.Pid, syscall.SIGKILL))
 		_ = s.node.Wait() // that it was killed is no news
 	}
 	return errors.Join(errs...)
