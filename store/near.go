@@ -9,7 +9,8 @@ import (
 // MinNear is how many keys there have to be for GetNear to read a range.
 const MinNear = 8
 
-// Near is what GetNear has read.
+// Near is what GetNear has read. One of values alone, which were read serializably, has no
+// conflicts to add.
 type Near struct {
 	Values [][]byte // of the keys, in their order; nil for those that have none
 

@@ -110,6 +110,10 @@ func (c *Committer) commitTask(ctx context.Context, task *schedule.Task) {
 	}()
 
 	ctx, end := c.beginTurn(ctx, task)
+	texts := &textsAhead{dispatcher: c.dispatcher, job: task.Job.ID}
+	defer texts.end()
+	task.Turn.Claiming = func(units []queue.Claimed) { texts.begin(ctx, units) }
+
 	res, err := c.finishAndClaim(ctx, task)
 	end(res, err)
 
@@ -127,7 +131,7 @@ func (c *Committer) commitTask(ctx context.Context, task *schedule.Task) {
 	}
 
 	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(task, res) })
-	c.jobs.Around(failpoint.Assign, func() { c.dispatcher.dispatchUnits(ctx, task, res) })
+	c.jobs.Around(failpoint.Assign, func() { c.dispatcher.dispatchUnits(ctx, task, res, texts) })
 	told = true
 
 	c.handleResult(task.Job, res, gave)

@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/orchestrator/transfer"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/queue"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -38,14 +37,13 @@ const messageBytes = 1 << 20
 
 // dispatchUnits sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
-func (d *dispatcher) dispatchUnits(ctx context.Context, t *schedule.Task, res *queue.Result) {
+func (d *dispatcher) dispatchUnits(ctx context.Context, t *schedule.Task, res *queue.Result, ahead *textsAhead) {
 	if len(res.Claimed) == 0 {
 		return
 	}
 
-	texts, err := d.readInputTexts(ctx, t.Job.ID, res.Claimed)
+	texts, err := ahead.wait()
 	if err != nil {
-		// Each unit reads its own text then, and fails alone if that cannot be read.
 		d.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
 	}
 
@@ -168,23 +166,6 @@ func (b *assignmentBatch) sendBatch() {
 		b.session.Peer.Send(m)
 	}
 	b.message, b.size = &protocol.ToWorker{}, 0
-}
-
-// readInputTexts reads what the claimed units work on, all together, but for what is too
-// large for an assignment.
-func (d *dispatcher) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []queue.Claimed) ([][]byte, error) {
-	ranges := make([]content.TextRange, len(claimed))
-	for i, c := range claimed {
-		if src := c.Unit.Source; src != nil && src.End-src.Start <= protocol.MaxAssigned {
-			ranges[i] = content.TextRange{SHA256: src.SHA256, Start: src.Start, End: src.End}
-		}
-	}
-
-	texts, err := d.jobs.Content.Texts(ctx, id, ranges)
-	if err != nil {
-		return make([][]byte, len(claimed)), err
-	}
-	return texts, nil
 }
 
 // makeAssignment returns the assignment of a unit with the units that it takes, if their

@@ -127,12 +127,7 @@ func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
 }
 
 func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
-	c := t.in.Claim
-	ks := make([][]byte, len(c.Candidates))
-	for i, cand := range c.Candidates {
-		ks[i] = t.Keys.Job(t.Job).Unit(cand.Unit)
-	}
-
+	c, ks := t.in.Claim, t.candidateKeys()
 	near, err := t.readCandidates(ctx, ks)
 	if err != nil {
 		return err
@@ -219,9 +214,24 @@ func (t *turn) chooseUnits(ks, values [][]byte, slots *slotAssigner, left, room 
 	return chosen, nil
 }
 
+// candidateKeys lists the keys of the units that are candidates of the claim.
+func (t *turn) candidateKeys() [][]byte {
+	if t.in.Claim == nil {
+		return nil
+	}
+	ks := make([][]byte, len(t.in.Claim.Candidates))
+	for i, cand := range t.in.Claim.Candidates {
+		ks[i] = t.Keys.Job(t.Job).Unit(cand.Unit)
+	}
+	return ks
+}
+
 // readCandidates reads the units that are candidates, by snapshot: those that are not
-// taken are no conflict.
+// taken are no conflict. Few of them were read before, serializably.
 func (t *turn) readCandidates(ctx context.Context, ks [][]byte) (*store.Near, error) {
+	if t.candidates != nil {
+		return &store.Near{Values: t.candidates}, nil
+	}
 	if isDenseRange(t.in.Claim.Candidates) {
 		return store.GetNear(ctx, t.Tx.Snapshot(), ks)
 	}

@@ -35,6 +35,11 @@ type Turn struct {
 	Reports []Report
 	Claim   *Claim   // nil claims nothing
 	Release []HeldID // claims whose units have all ended before
+
+	// Claiming is told of the units that the turn is about to claim, so that what is needed
+	// of them can be read while the transaction commits. Each run of the transaction that
+	// claims any calls it, so the last call is of those that are claimed. It may be nil.
+	Claiming func([]Claimed)
 }
 
 // A Report is a report with the random values that were drawn for it outside of the
@@ -219,6 +224,8 @@ type turn struct {
 	nodes nodes.Records
 	in    *Turn
 	out   *Result
+
+	candidates [][]byte // the candidates' units, in order, if they were read with the turn's own keys
 }
 
 func (t *turn) runTurn(ctx context.Context) error {
@@ -240,6 +247,9 @@ func (t *turn) runTurn(ctx context.Context) error {
 	if err := t.claimUnits(ctx, own[1:]); err != nil {
 		return err
 	}
+	if t.in.Claiming != nil && len(t.out.Claimed) > 0 {
+		t.in.Claiming(t.out.Claimed)
+	}
 
 	for _, h := range t.in.Release {
 		t.Tx.Clear(t.Keys.Nodes().Held(h.Session, h.Claim))
@@ -255,13 +265,23 @@ func (t *turn) runTurn(ctx context.Context) error {
 func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported [][]byte, err error) {
 	ks := t.inputKeys()
 
-	// Few keys are read together, which saves the wait for a second answer.
-	if len(units) < store.MinNear {
-		values, err := t.Tx.GetAll(ctx, append(ks, units...))
+	// Few keys are read together, which saves the wait for a second answer. So are few
+	// candidates, but not beside reports, which may change them.
+	if n := len(ks); len(units) < store.MinNear {
+		candidates := t.candidateKeys()
+		together := len(units) == 0 && len(candidates) < store.MinNear
+		if ks = append(ks, units...); together {
+			ks = append(ks, candidates...)
+		}
+
+		values, err := t.Tx.GetAll(ctx, ks)
 		if err != nil {
 			return nil, nil, err
 		}
-		return values[:len(ks)], values[len(ks):], nil
+		if together {
+			t.candidates = values[n:]
+		}
+		return values[:n], values[n : n+len(units)], nil
 	}
 
 	if own, err = t.Tx.GetAll(ctx, ks); err != nil {

@@ -1,0 +1,94 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/protocol"
+	"github.com/coditect/mapreduce/store/jobs/jobstest"
+	"github.com/coditect/mapreduce/store/jobs/queue"
+)
+
+// Of two turns that claim the same units one commits, and the other claims what is left,
+// whether the candidates are read with the turn's own keys, as few are, or after them. Whoever
+// waits to hear of the claim hears of each run, and last of what was claimed.
+func TestClaimsOfTheSameUnits(t *testing.T) {
+	for name, tt := range map[string]struct{ candidates, taken int }{
+		"one":                        {1, 1},
+		"few, all taken":             {3, 3},
+		"few, some taken":            {5, 2},
+		"many, all taken":            {20, 20},
+		"many, some taken":           {20, 7},
+		"many, and none left of few": {9, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := jobstest.NewWorld(t, jobstest.Open(t), 2)
+			slow, other := w.Nodes[0], w.Nodes[1]
+			id := w.Submit(slow, jobstest.Spec(), jobstest.Texts(tt.candidates))
+			mine, theirs := w.Session(slow), w.Session(other)
+			claim := w.ClaimOf(slow, id, mine, tt.candidates)
+
+			// The other turn commits while the first is about to.
+			var heard [][]queue.Claimed
+			taken := make(map[mapreduce.UnitID]bool)
+			res := w.Turn(slow, &queue.Turn{Job: id, Claim: claim, Claiming: func(units []queue.Claimed) {
+				if heard = append(heard, units); len(heard) == 1 {
+					for _, u := range w.Claim(other, id, theirs, tt.taken) {
+						taken[u.ID] = true
+					}
+				}
+			}})
+
+			left := tt.candidates - tt.taken
+			if len(res.Claimed) != left || len(taken) != tt.taken {
+				t.Errorf("%d and %d units were claimed of %d, want %d and %d", len(res.Claimed), len(taken), tt.candidates, left, tt.taken)
+			}
+			for _, c := range res.Claimed {
+				if taken[c.Unit.ID] {
+					t.Errorf("unit %s was claimed twice", c.Unit.ID)
+				}
+			}
+
+			runs := 1
+			if left > 0 {
+				runs = 2
+			}
+			if len(heard) != runs || len(heard[0]) != tt.candidates || left > 0 && !sameUnits(heard[1], res.Claimed) {
+				t.Errorf("%d claims were heard of, and the last is not that of the turn", len(heard))
+			}
+			w.Healthy()
+		})
+	}
+}
+
+func sameUnits(a, b []queue.Claimed) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Unit.ID != b[i].Unit.ID {
+			return false
+		}
+	}
+	return true
+}
+
+// A unit that was given back, as its worker was taken for lost, may be reported in the very turn
+// that would claim it anew: then it has ended, and is not claimed.
+func TestAUnitThatIsReportedIsNotClaimed(t *testing.T) {
+	w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+	j := w.Nodes[0]
+	id := w.Submit(j, jobstest.Spec(), jobstest.Texts(1))
+	lost, s := w.Session(j), w.Session(j)
+	u := w.Claim(j, id, lost, 1)[0]
+	jobstest.WentBack(t, w.Expire(j, lost), 1)
+
+	res := w.Turn(j, &queue.Turn{
+		Job: id, Claim: w.ClaimOf(j, id, s, 1),
+		Reports: []queue.Report{{Report: jobstest.Done(id, u), Session: lost.ID}},
+	})
+	if v := res.Verdicts[0]; v.Verdict != protocol.Accepted || v.State != mapreduce.UnitComplete || len(res.Claimed) != 0 {
+		t.Errorf("verdict %v, state %v, and %d units claimed; want the unit complete, and none claimed", v.Verdict, v.State, len(res.Claimed))
+	}
+	w.Healthy()
+}
