@@ -40,7 +40,7 @@ func Check(key, value string) error {
 	return nil
 }
 
-// isLabelText reports whether text has letters and digits alone, and within also the other characters.
+// isText reports whether text has letters and digits alone, and within also the other characters.
 func isText(text, others string) bool {
 	if text == "" || len(text) > MaxSize {
 		return false

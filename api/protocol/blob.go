@@ -1,8 +1,8 @@
 package protocol
 
-import "context"
-
 import (
+	"context"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 

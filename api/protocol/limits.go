@@ -1,8 +1,8 @@
 package protocol
 
-import "time"
-
 import (
+	"time"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 

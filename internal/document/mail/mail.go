@@ -237,19 +237,27 @@ func (m *message) value(name string) string {
 }
 
 // headerText returns a header as UTF-8. Some programs write it in another charset without saying so:
-// then that of the text is taken, else the one that it looks like. What is in none stays as it is.
+// then that of the text is taken, else the one that it looks like. A text of ASCII has no charset for
+// such bytes: they are taken for Windows-1252 if they look like nothing. What is in none stays as it is.
 func (m *message) headerText(raw string) string {
 	if utf8.ValidString(raw) {
 		return raw
 	}
 
-	var charsets []string
+	const guess = ""
+	var said, ascii []string
 	for _, p := range m.text {
 		// What the library detects takes the place of what is declared.
-		charsets = append(charsets, p.OrigCharset, p.Charset)
+		for _, name := range []string{p.OrigCharset, p.Charset} {
+			if strings.EqualFold(name, "us-ascii") {
+				ascii = append(ascii, name)
+			} else if name != "" {
+				said = append(said, name)
+			}
+		}
 	}
 
-	for _, name := range append(slices.DeleteFunc(charsets, func(s string) bool { return s == "" }), "") {
+	for _, name := range slices.Concat(said, []string{guess}, ascii) {
 		if text, _, _, err := charset.Decode([]byte(raw), name); err == nil {
 			return text
 		}

@@ -69,6 +69,8 @@ func TestUndeclared(t *testing.T) {
 	for _, test := range []struct{ name, message, want string }{
 		{"as the text", "From: a@example.org\r\nSubject: \xc4\xe0" + plain + "windows-1251\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=C4=E0\r\n", "From: a@example.org\nSubject: Да\n\nДа\n"},
 		{"as it looks", "From: a@example.org\r\nSubject: Forma\xe7\xe3o em Lisboa: Grande Campanha Final de Ver\xe3o\r\n\r\nx\r\n", "From: a@example.org\nSubject: Formação em Lisboa: Grande Campanha Final de Verão\n\nx\n"},
+		{"as it looks, beside ASCII", "From: a@example.org\r\nSubject: \xf0\xd2\xc9\xd7\xc5\xd4 \xc4\xcf\xd2\xcf\xc7\xcf\xca \xc4\xd2\xd5\xc7" + plain + "us-ascii\r\n\r\nx\r\n", "From: a@example.org\nSubject: Привет дорогой друг\n\nx\n"},
+		{"too short to look like anything, beside ASCII", "From: a@example.org\r\nSubject: \xc4" + plain + "us-ascii\r\n\r\nx\r\n", "From: a@example.org\nSubject: Ä\n\nx\n"},
 		{"quotes of Windows", "From: a@example.org\r\nSubject: x" + plain + "iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=93we=92re=94 =FC\r\n", "From: a@example.org\nSubject: x\n\n“we’re” ü\n"},
 	} {
 		d, err := zipmake.Parse(t, mail.Format(), "a.eml", []byte(test.message))

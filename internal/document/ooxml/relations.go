@@ -33,8 +33,8 @@ func relationsOf(z *zipfile.Reader, name string) (map[string]relation, error) {
 		return d.Each(func(e xml.StartElement) error {
 			if xmlread.Attr(e, "TargetMode") != "External" {
 				// Targets are relative to the folder of the entry, unless they begin with a
-				// slash.
-				target := xmlread.Attr(e, "Target")
+				// slash. Some programs write backslashes.
+				target := strings.ReplaceAll(xmlread.Attr(e, "Target"), `\`, "/")
 				if !strings.HasPrefix(target, "/") {
 					target = path.Join(folder, target)
 				}

@@ -91,6 +91,10 @@ func parseXlsx(ctx context.Context, in document.Input) (*document.Document, erro
 		d.Notes = append(d.Notes, fmt.Sprintf("%s no stored result, and no value here; open the file in a spreadsheet program and save it", plural(r.unknown)))
 	}
 
+	if n := len(r.absent); n > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%d of %d sheets are not in the file: first %q", n, len(sheets), richtext.Clip(r.absent[0])))
+	}
+
 	return d, nil
 }
 
@@ -115,6 +119,7 @@ type xlsxReader struct {
 	numbers   sheet.Formatter
 	comments  []xlsxComment
 	unknown   int           // formulas without a stored result
+	absent    []string      // sheets that the file does not have
 	merges    *sheet.Merges // of the sheet that is read
 }
 
@@ -261,7 +266,11 @@ func (r *xlsxReader) readStyles() error {
 
 // readSheet reads a sheet and the comments on it.
 func (r *xlsxReader) readSheet(s sheetRef) error {
-	if !r.zip.Has(s.entry) || !s.cells {
+	if s.entry != "" && !s.cells {
+		return nil
+	}
+	if !r.zip.Has(s.entry) {
+		r.absent = append(r.absent, s.name)
 		return nil
 	}
 

@@ -123,6 +123,25 @@ func TestWorkbookElsewhere(t *testing.T) {
 	}
 }
 
+// TestTargets: sheets are found where relations have backslashes, and those that are nowhere are told of.
+func TestTargets(t *testing.T) {
+	const cells = `<worksheet><sheetData><row><c><v>1</v></c><c><v>2</v></c></row></sheetData></worksheet>`
+	data := zipmake.Zip(t,
+		zipmake.File{Name: "xl/workbook.xml", Content: `<workbook xmlns:r="r"><sheets><sheet name="A" r:id="a"/><sheet name="B" r:id="b"/><sheet name="C" r:id="c"/><sheet name="D" r:id="d"/></sheets></workbook>`},
+		zipmake.File{Name: "xl/_rels/workbook.xml.rels", Content: `<R><R Id="a" Type="x/worksheet" Target="worksheets\a.xml"/><R Id="b" Type="x/worksheet" Target="\xl\worksheets\b.xml"/><R Id="c" Type="x/worksheet" Target="worksheets/c.xml"/></R>`},
+		zipmake.File{Name: "xl/worksheets/a.xml", Content: cells}, zipmake.File{Name: "xl/worksheets/b.xml", Content: cells})
+	d, err := zipmake.Parse(t, ooxml.XlsxFormat(), "", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("## A\n\n| 1 | 2 |\n| --- | --- |\n\n## B\n\n| 1 | 2 |\n| --- | --- |\n", d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`2 of 4 sheets are not in the file: first "C"`}, d.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
 func TestXlsxRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string

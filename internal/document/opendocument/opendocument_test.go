@@ -111,15 +111,16 @@ func TestHidden(t *testing.T) {
 		return `<style:style style:name="` + name + `" style:family="` + family + `" style:parent-style-name="` + base + `"><style:text-properties ` + properties + `/></style:style>`
 	}
 	const none = `text:display="none"`
-	styles := style("P1", "paragraph", "", none) + style("P2", "paragraph", "P1", "") + style("P3", "paragraph", "P1", `text:display="true"`) + style("T1", "text", "", none) + style("P4", "text", "", none)
+	styles := style("P1", "paragraph", "", none) + style("P2", "paragraph", "P1", "") + style("P3", "paragraph", "P1", `text:display="true"`) + style("T1", "text", "", none) + style("T2", "text", "T1", `text:display="true"`) + style("P4", "text", "", none)
 
 	const body = `<text:p text:style-name="P1">no</text:p><text:h text:style-name="P2">no</text:h><text:p text:style-name="P3">a</text:p>` +
-		`<text:p text:style-name="P4">b <text:span text:style-name="T1">no <text:span>no</text:span></text:span>c</text:p>`
+		`<text:p text:style-name="P4">b <text:span text:style-name="T1">no <text:span>no</text:span></text:span>c</text:p>` +
+		`<text:p text:style-name="P1">no <text:span text:style-name="T2">d</text:span> no<text:span text:style-name="T2"> e</text:span></text:p>`
 	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "text", body, styles))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("a\nb c\n", d.Text); diff != "" {
+	if diff := cmp.Diff("a\nb c\nd e\n", d.Text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

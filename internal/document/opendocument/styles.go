@@ -116,16 +116,16 @@ func (r *reader) positionOf(style string) (at richtext.Position, said bool) {
 	return richtext.OnLine, false
 }
 
-// isHidden reports whether nobody sees the characters of a style.
-func isHidden(fonts map[string]font, style string) bool {
+// isHidden reports whether nobody sees the characters of a style, if that is said.
+func isHidden(fonts map[string]font, style string) (hidden, said bool) {
 	for range maxBases {
 		f, ok := fonts[style]
 		if !ok || f.display != "" {
-			return f.display == "none"
+			return f.display == "none", ok
 		}
 		style = f.base
 	}
-	return false
+	return false, false
 }
 
 // readMargin reads a header or footer of pages.

@@ -16,8 +16,9 @@ import (
 type parser struct {
 	*reader
 	xml   *xmlread.Decoder
-	list  *listStyle // of the list that is open
-	text  *richtext.Runs
+	list  *listStyle        // of the list that is open
+	shown *richtext.Runs    // of the paragraph that is read
+	text  *richtext.Runs    // what is written to: shown, or others for what is hidden
 	at    richtext.Position // of the characters that are read
 	space bool              // the text ends with white space, which counts once
 	boxed []line            // of text boxes in the paragraph that is read
@@ -123,8 +124,11 @@ func (p *parser) nextMark(depth int) string {
 // readParagraph calls take with a paragraph or heading, and behind it with the lines of
 // its text boxes.
 func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error) error {
-	text, at, space, boxed := p.text, p.at, p.space, p.boxed
-	p.text, p.at, p.space, p.boxed = new(richtext.Runs), richtext.OnLine, true, nil
+	shown, text, at, space, boxed := p.shown, p.text, p.at, p.space, p.boxed
+	p.shown, p.at, p.space, p.boxed = new(richtext.Runs), richtext.OnLine, true, nil
+
+	hidden, _ := isHidden(p.ofBlocks, xmlread.Attr(e, "style-name"))
+	p.show(!hidden)
 
 	if e.Name.Local == "h" {
 		l.heading = max(1, parseCount(xmlread.Attr(e, "outline-level")))
@@ -138,15 +142,15 @@ func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error
 	}
 
 	err := p.readInline()
-	l.text = strings.TrimRight(p.text.String(), " ")
+	l.text = strings.TrimRight(p.shown.String(), " ")
 
-	if isHidden(p.ofBlocks, xmlread.Attr(e, "style-name")) {
+	if hidden && l.text == "" {
 		l = line{}
 	}
 
 	// Text boxes stand within the paragraph, and are written behind it.
 	boxes := p.boxed
-	p.text, p.at, p.space, p.boxed = text, at, space, boxed
+	p.shown, p.text, p.at, p.space, p.boxed = shown, text, at, space, boxed
 
 	if err != nil {
 		return err
@@ -221,26 +225,32 @@ func (p *parser) readInline() error {
 	}, p.writeText)
 }
 
-// readSpan reads characters of a style, unless they are hidden.
+// show has what follows written to the paragraph, or to what nobody reads.
+func (p *parser) show(yes bool) {
+	if p.text = p.shown; !yes {
+		p.text = new(richtext.Runs)
+	}
+}
+
+// readSpan reads characters of a style, which may hide them, or show them where the paragraph is hidden.
 func (p *parser) readSpan(e xml.StartElement) error {
 	style := xmlread.Attr(e, "style-name")
-	if isHidden(p.fonts, style) {
-		shown, space := p.text, p.space
-		p.text = new(richtext.Runs) // which nobody reads
-		err := p.readInline()
-		p.text, p.space = shown, space
-		return err
+	at, text, space := p.at, p.text, p.space
+	if hidden, said := isHidden(p.fonts, style); said {
+		p.show(!hidden)
+	}
+	if position, said := p.positionOf(style); said {
+		p.at = position
 	}
 
-	outer := p.at
-	if at, said := p.positionOf(style); said {
-		p.at = at
-	}
 	p.text.At(p.at)
 	err := p.readInline()
 
-	p.at = outer
-	p.text.At(outer)
+	if p.text != text { // whether white space came last is another matter there
+		p.space = space
+	}
+	p.at, p.text = at, text
+	p.text.At(at)
 	return err
 }
 

@@ -4,60 +4,126 @@ import "strings"
 
 // quoteLiterally returns a table whose cells that begin with a quote which does not close have a space
 // before it, so that the library reads it as a character, and the line of the first of them; 0 if there
-// is none. The library would take all that follows to be one cell. The space is trimmed with others.
+// is none. The library would take what follows to be the same cell. The space is trimmed with others.
 func quoteLiterally(content string, separator rune) (string, int) {
-	open := openQuote(content, separator)
-	if open < 0 {
+	var out strings.Builder
+	copied := 0
+
+	q := quotes{content: content, separator: separator, closing: -1, opening: -1}
+	q.each(func(open int) {
+		out.WriteString(content[copied:open])
+		out.WriteByte(' ')
+		copied = open
+	})
+	if out.Len() == 0 {
 		return content, 0
 	}
 
-	var out strings.Builder
-	out.WriteString(content[:open])
-
-	// No quote behind the first that does not close closes another, so cells end at the next
-	// separator or line, except those that are quotes alone.
-	for at := open; at < len(content); {
-		if content[at] == '"' && !isQuotes(content[at:], separator) {
-			out.WriteByte(' ')
-		}
-		end := cellEnd(content, at, separator)
-		out.WriteString(content[at:end])
-		at = end
-	}
-
-	return out.String(), strings.Count(content[:open], "\n") + 1
+	out.WriteString(content[copied:])
+	return out.String(), strings.Count(content[:q.first], "\n") + 1
 }
 
-// openQuote returns where a cell begins with a quote that does not close before the end; -1 if none
-// does. As the library does, it takes two quotes within a cell for one, and one to close the cell only
-// if the cell ends there.
-func openQuote(content string, separator rune) int {
-	for at := 0; at < len(content); {
-		if content[at] != '"' {
-			at = cellEnd(content, at, separator)
-			continue
-		}
+// quotes are those of a table. As the library does, they count two within a cell for one, and one closes
+// the cell only if it ends there. So an odd number of them in a row closes what is open, and an even one
+// is a cell of its own or nothing.
+type quotes struct {
+	content   string
+	separator rune
+	width     int // cells of the first row; 0 before it is read
+	first     int // the first that does not close
 
-		open := at
-		for at++; ; {
-			i := strings.IndexByte(content[at:], '"')
-			if i < 0 {
-				return open
+	// Where the next quotes stand that close a cell, and those that begin one: the last that were found,
+	// as no search begins before another; len(content) if there are none.
+	closing, opening int
+}
+
+// each calls visit for each quote that begins a cell and does not close.
+func (q *quotes) each(visit func(open int)) {
+	found := false
+	for at := 0; at < len(q.content); {
+		row, cells := at, 0
+		lineEnd, fits := q.lineAt(at)
+
+		for ended := false; !ended; {
+			cells++
+			end := at
+			if q.content[at] == '"' {
+				end = q.closeOf(at)
+				// What closes it may be a quote of a later row, which begins a cell before.
+				if end < 0 || at < lineEnd && lineEnd < end && fits && q.opensBetween(lineEnd, end) {
+					if !found {
+						q.first, found = at, true
+					}
+					visit(at)
+					end = at
+				}
 			}
 
-			at += i + 1
-			if strings.HasPrefix(content[at:], `"`) {
-				at++
-			} else if endsCell(content[at:], separator) {
-				break
-			}
+			at = cellEnd(q.content, end, q.separator)
+			ended = at == len(q.content) || q.content[at-1] == '\n'
 		}
 
-		at = cellEnd(content, at, separator)
+		if q.width == 0 && strings.TrimSpace(q.content[row:at]) != "" {
+			q.width = cells
+		}
+	}
+}
+
+// lineAt returns where the line ends that begins at a place, and whether it has as many separators as the
+// first row: then a quote in it which has to go on in the next line for its end probably has none.
+func (q *quotes) lineAt(at int) (end int, fits bool) {
+	end = len(q.content)
+	if i := strings.IndexByte(q.content[at:], '\n'); i >= 0 {
+		end = at + i
+	}
+	return end, strings.Count(q.content[at:end], string(q.separator))+1 == q.width
+}
+
+// closeOf returns the end of the quotes that close the cell which those at a place open; -1 if none do.
+func (q *quotes) closeOf(open int) int {
+	end := open + runOf(q.content[open:])
+	if (end-open)%2 == 0 && endsCell(q.content[end:], q.separator) {
+		return end
 	}
 
-	return -1
+	if q.closing < end {
+		q.closing = q.oddFrom(end, func(_, end int) bool { return endsCell(q.content[end:], q.separator) })
+	}
+	if q.closing == len(q.content) {
+		return -1
+	}
+	return q.closing + runOf(q.content[q.closing:])
 }
+
+// opensBetween reports whether quotes between two places begin a cell. Within a cell that is quoted as it
+// should be, each would be two.
+func (q *quotes) opensBetween(from, to int) bool {
+	if q.opening < from {
+		q.opening = q.oddFrom(from, func(begin, end int) bool {
+			return !endsCell(q.content[end:], q.separator) && (q.content[begin-1] == '\n' || strings.HasSuffix(q.content[:begin], string(q.separator)))
+		})
+	}
+	return q.opening < to
+}
+
+// oddFrom returns where the next quotes begin whose number is odd and that fit; the length of the table
+// if none do.
+func (q *quotes) oddFrom(from int, fit func(begin, end int) bool) int {
+	for {
+		i := strings.IndexByte(q.content[from:], '"')
+		if i < 0 {
+			return len(q.content)
+		}
+		begin := from + i
+		from = begin + runOf(q.content[begin:])
+		if (from-begin)%2 == 1 && fit(begin, from) {
+			return begin
+		}
+	}
+}
+
+// runOf returns how many quotes a text begins with.
+func runOf(text string) int { return len(text) - len(strings.TrimLeft(text, `"`)) }
 
 // cellEnd returns where the cell behind the next separator or line end begins, from a place that is in
 // no quotes.
@@ -75,10 +141,4 @@ func cellEnd(content string, at int, separator rune) int {
 // endsCell reports whether a cell ends before a text.
 func endsCell(rest string, separator rune) bool {
 	return rest == "" || rest == "\r" || rest[0] == '\n' || strings.HasPrefix(rest, "\r\n") || strings.HasPrefix(rest, string(separator))
-}
-
-// isQuotes reports whether a text begins with a cell that is quotes alone, which close each other.
-func isQuotes(text string, separator rune) bool {
-	rest := strings.TrimLeft(text, `"`)
-	return (len(text)-len(rest))%2 == 0 && endsCell(rest, separator)
 }

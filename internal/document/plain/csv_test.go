@@ -46,6 +46,9 @@ func TestOpenQuote(t *testing.T) {
 		{"in a line", "a;b\n\"u;v\";0\n\"x;1\n\"\";2\n\"z;3\n", "| a | b |\n| --- | --- |\n| u;v | 0 |\n| \"x | 1 |\n|  | 2 |\n| \"z | 3 |\n", []string{note}},
 		{"below the separator", "sep=;\na;b\n\"x;1\ny;2\n", "| a | b |\n| --- | --- |\n| \"x | 1 |\n| y | 2 |\n", []string{note}},
 		{"in the last cell", "a,b\r\n1,2\r\n3,\"4", "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | \"4 |\n", []string{note}},
+		{"above a cell that closes", "a,b\n\"w\",\"4\"\n\"x\",\"5\n\"y\",\"6\"\n\"z\",\"7\"\n", "| a | b |\n| --- | --- |\n| w | 4 |\n| x | \"5 |\n| y | 6 |\n| z | 7 |\n", []string{note}},
+		{"above others that do not", "a,b,c\n1,u,v\n2,\"5 inch,x\n3,\"7 inch,y\n4,\"z\",\"\"\n", "| a | b | c |\n| --- | --- | --- |\n| 1 | u | v |\n| 2 | \"5 inch | x |\n| 3 | \"7 inch | y |\n| 4 | z |  |\n", []string{note}},
+		{"lines of a cell, which begin with quotes", "a,b\n1,\"x,\n\"\"y\"\" z\"\n\"He said:\n\"yes\" to it\",2\n", "| a | b |\n| --- | --- |\n| 1 | x, \"y\" z |\n| He said: \"yes\" to it | 2 |\n", nil},
 		{"one that closes at the end", "a,b\n1,\"2\n3\"", "| a | b |\n| --- | --- |\n| 1 | 2 3 |\n", nil},
 		{"two for one", "a,b\n1,\"2\"\"\"\r\n", "| a | b |\n| --- | --- |\n| 1 | 2\" |\n", nil},
 	} {

@@ -84,6 +84,7 @@ func mergeCells(rows []tableRow) (merged [][]richtext.Cell, heads int) {
 			}
 
 			if text, known := above[column]; known && shape.below && c.Text == "" {
+				c.Tall = true
 				if repeated += len(text); repeated <= maxRepeated {
 					c.Text = text
 				}

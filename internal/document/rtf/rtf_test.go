@@ -37,6 +37,12 @@ func TestText(t *testing.T) {
 			"| Name | Height | Height |\n| Name | 1992 | 1993 |\n| --- | --- | --- |\n| Ost | 1 | 2 |\n| Ost | 3 | 4 |\n| all | 10 ||\n",
 		},
 		{
+			"a head that goes on beside a cell of it",
+			`\trowd\trhdr\clvmgf\cellx1000\cellx2000\intbl Part\cell Net\cell\row\trowd\clvmrg\cellx1000\cellx2000\intbl\cell EUR\cell\row` +
+				`\trowd\cellx1000\cellx2000\intbl Bolt\cell 1\cell\row\pard`,
+			"| Part | Net |\n| Part | EUR |\n| --- | --- |\n| Bolt | 1 |\n",
+		},
+		{
 			"edges that are not quite the same", `\trowd\cellx1000\cellx2000\intbl a\cell b\cell\row\trowd\cellx1100\cellx2100\intbl 1\cell 2\cell\row\pard`,
 			"| a | b |\n| --- | --- |\n| 1 | 2 |\n",
 		},

@@ -1,8 +1,10 @@
 package sheet
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/text/table"
@@ -22,6 +24,7 @@ type tableAbove struct {
 type columnAbove struct {
 	values  int
 	numbers int
+	days    int             // of the numbers, those that may be days or years
 	texts   map[string]bool // at most maxTexts
 }
 
@@ -75,6 +78,9 @@ func (t *tableAbove) add(r row) {
 		c.values++
 		if isNumber(text) {
 			c.numbers++
+			if isDayOrYear(text) {
+				c.days++
+			}
 		} else if len(c.texts) < maxTexts && len(text) <= maxTextBytes {
 			c.texts[strings.Clone(text)] = true
 		}
@@ -83,7 +89,8 @@ func (t *tableAbove) add(r row) {
 
 // continues reports whether rows that stand below the table and an empty row belong to it: the first one
 // stands in its columns, has as many values as its rows, and is no head. It has a number below a head of
-// text and numbers, or texts that stand above, too.
+// text and numbers, or texts that stand above, too. If its numbers may be days or years, where none stand
+// above, it is a head of rows below it, if there are any.
 func (t *tableAbove) continues(rows []row) bool {
 	first := rows[0]
 	if t.rows == 0 || first.values() < max(2, t.least) || first.first+len(first.cells) > t.columns.to {
@@ -93,7 +100,7 @@ func (t *tableAbove) continues(rows []row) bool {
 		return false
 	}
 
-	numbers, known, strange := 0, 0, 0
+	numbers, days, known, strange := 0, 0, 0, 0
 	for i, text := range first.cells {
 		text = strings.TrimSpace(text)
 		head, above := t.headOf(first.first+i), t.filled[first.first+i]
@@ -104,6 +111,9 @@ func (t *tableAbove) continues(rows []row) bool {
 			return false // a head, which may have years, or a label beside its value
 		case number && 2*above.numbers >= above.values && (!isNumber(head) || isYear(head)):
 			numbers++
+			if isDayOrYear(text) && above.days == 0 {
+				days++
+			}
 		case !number && above.texts[text]:
 			known++
 		case !number && above.numbers == above.values:
@@ -111,7 +121,10 @@ func (t *tableAbove) continues(rows []row) bool {
 		}
 	}
 
-	return numbers > 0 || known > strange
+	if numbers > 0 {
+		return numbers > days || len(rows) == 1
+	}
+	return known > strange
 }
 
 // headOf returns the text of the head above a column, which is that of its last row.
@@ -151,4 +164,12 @@ func isNumber(text string) bool {
 		return -1
 	}, digits)
 	return len(letters) <= 3
+}
+
+// isDayOrYear reports whether a number may be a day or a year, as heads have them.
+func isDayOrYear(text string) bool {
+	shown, stored := table.Forms(text)
+	day := cmp.Or(stored, shown)
+	_, err := time.Parse(time.DateOnly, day[:min(len(day), len(time.DateOnly))])
+	return err == nil || isYear(shown)
 }

@@ -86,8 +86,8 @@ func (f *Formatter) shown(number float64, code string, from1904 bool) (shown str
 	}
 
 	// The library takes a day off early dates that are counted from 1904, as if they were before the
-	// leap day of 1900 that never was. A zero may have a section of its own.
-	if from1904 && (number > 0 || number == 0 && !strings.Contains(code, ";")) && IsDateFormat(code) && !isElapsed(code) {
+	// leap day of 1900 that never was. It takes no section for zero, which is a day as others are.
+	if from1904 && number >= 0 && IsDateFormat(code) && !isElapsed(code) {
 		number += daysUntil1904
 	}
 

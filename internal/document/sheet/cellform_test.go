@@ -60,6 +60,8 @@ func TestDatesFrom1904(t *testing.T) {
 	}{
 		{1, "yyyy-mm-dd", false, "1900-01-01"},
 		{1, "yyyy-mm-dd", true, "1904-01-02"},
+		{0, "d.m.yyyy", true, "1.1.1904 (=00:00:00)"},
+		{0, `d.m.yyyy;@`, true, "1.1.1904 (=00:00:00)"},
 		{11, "yyyy-mm-dd", true, "1904-01-12"},
 		{59, "d.m.yyyy", true, "29.2.1904 (=1904-02-29)"},
 		{60, "d.m.yyyy", true, "1.3.1904 (=1904-03-01)"},

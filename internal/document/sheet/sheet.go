@@ -112,16 +112,18 @@ func (w *Writer) endBlock() {
 		return
 	}
 
-	if w.goOn() {
+	// Columns may be empty within a table that goes on, but another may begin to the right of it.
+	parts, goesOn := w.parts(), w.goOn()
+	beside := goesOn && len(parts) > 1 && parts[len(parts)-1].to > w.above.columns.to
+	if goesOn && !beside {
 		w.gap = false
 		w.writeBlock(w.above.columns.from)
 		return
 	}
-	if len(w.block) > 0 {
+	if len(w.block) > 0 && !beside {
 		w.endGap()
 	}
 
-	parts := w.parts()
 	if len(parts) < 2 {
 		first := 0
 		if len(parts) == 1 {

@@ -39,6 +39,9 @@ func TestRecordedBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(counts) == 0 {
+		t.Fatalf("%s has nothing of batches", folder)
+	}
 
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%5d %s", counts[what], what)

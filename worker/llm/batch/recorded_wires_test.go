@@ -257,7 +257,11 @@ func (l recordedLine) compare(t *testing.T, from string, got batch.Result) strin
 		return "read with another end"
 	}
 	if l.outcome != batch.Succeeded {
-		if got.Err == nil || !strings.Contains(got.Err.Message, l.message) || l.kinds != nil && !slices.Contains(l.kinds, got.Err.Kind) {
+		if got.Err == nil {
+			t.Errorf("%s: line %q failed by nothing, want %q", from, l.id, l.message)
+			return string(l.outcome) + " by nothing"
+		}
+		if !strings.Contains(got.Err.Message, l.message) || l.kinds != nil && !slices.Contains(l.kinds, got.Err.Kind) {
 			t.Errorf("%s: line %q failed by %+v, want %q of one of %v", from, l.id, got.Err, l.message, l.kinds)
 		}
 		return string(l.outcome) + " by " + got.Err.Kind.String()

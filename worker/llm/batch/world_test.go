@@ -249,7 +249,7 @@ func TestStatesInOtherForms(t *testing.T) {
 	created := time.Date(2024, 8, 1, 10, 20, 30, 0, time.UTC)
 	for word, want := range map[string]batch.Status{"Validating": batch.Running, "Completed": batch.Ended, "Cancelling": batch.Cancelling, "Failed": batch.Failed} {
 		body := `{"id":"batch_7","object":"batch","status":"` + word + `","created_at":"2024-08-01T10:20:30.1234567+00:00","expires_at":"2024-08-02T12:20:30.1234567+02:00",` +
-			`"completed_at":null,"errors":null,"metadata":null,"output_file_id":null,"error_file_id":null,"request_counts":{"total":null,"completed":null,"failed":null}}`
+			`"completed_at":null,"failed_at":"","errors":null,"metadata":null,"output_file_id":null,"error_file_id":null,"request_counts":{"total":null,"completed":null,"failed":null}}`
 		v, _ := answering(t, "azure", answer{to: "GET ", status: 200, body: body})
 		got, err := v.Get(t.Context(), "batch_7")
 		if err != nil || got.Status != want || got.Word != word || !got.Created.Equal(created) || !got.Expires.Equal(created.Add(24*time.Hour)) || !got.Ended.IsZero() {

@@ -23,7 +23,7 @@ type TerminalWriter struct {
 // NewTerminalWriter returns a TerminalWriter that passes text on to out.
 func NewTerminalWriter(out io.Writer) *TerminalWriter { return &TerminalWriter{out: out} }
 
-// Write implements io.TerminalWriter. It keeps an incomplete character at the end of p for
+// Write implements io.Writer. It keeps an incomplete character at the end of p for
 // the next Write.
 func (w *TerminalWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()

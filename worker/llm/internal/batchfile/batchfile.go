@@ -273,11 +273,15 @@ func (f *fileID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// unix is a time in seconds; some servers write it with a fraction, some as RFC 3339 has it, and none as null.
+// unix is a time in seconds; some servers write it with a fraction, some as RFC 3339 has it, and none as null
+// or as an empty text.
 type unix float64
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (u *unix) UnmarshalJSON(raw []byte) error {
+	if string(raw) == `""` {
+		return nil
+	}
 	if !bytes.HasPrefix(raw, []byte(`"`)) {
 		return json.Unmarshal(raw, (*float64)(u))
 	}
