@@ -216,9 +216,6 @@ func (t *turn) chooseUnits(ks, values [][]byte, slots *slotAssigner, left, room 
 
 // candidateKeys lists the keys of the units that are candidates of the claim.
 func (t *turn) candidateKeys() [][]byte {
-	if t.in.Claim == nil {
-		return nil
-	}
 	ks := make([][]byte, len(t.in.Claim.Candidates))
 	for i, cand := range t.in.Claim.Candidates {
 		ks[i] = t.Keys.Job(t.Job).Unit(cand.Unit)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -265,23 +266,18 @@ func (t *turn) runTurn(ctx context.Context) error {
 func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported [][]byte, err error) {
 	ks := t.inputKeys()
 
-	// Few keys are read together, which saves the wait for a second answer. So are few
-	// candidates, but not beside reports, which may change them.
+	// Few keys are read together, which saves the wait for a second answer.
 	if n := len(ks); len(units) < store.MinNear {
-		candidates := t.candidateKeys()
-		together := len(units) == 0 && len(candidates) < store.MinNear
-		if ks = append(ks, units...); together {
-			ks = append(ks, candidates...)
-		}
-
-		values, err := t.Tx.GetAll(ctx, ks)
+		candidates := t.earlyCandidates()
+		values, err := t.Tx.GetAll(ctx, slices.Concat(ks, units, candidates))
 		if err != nil {
 			return nil, nil, err
 		}
-		if together {
-			t.candidates = values[n:]
+		own, reported = values[:n], values[n:n+len(units)]
+		if len(candidates) > 0 {
+			t.candidates = values[n+len(units):]
 		}
-		return values[:n], values[n : n+len(units)], nil
+		return own, reported, nil
 	}
 
 	if own, err = t.Tx.GetAll(ctx, ks); err != nil {
@@ -290,6 +286,26 @@ func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported []
 
 	reported, err = records.ReadNear(ctx, t.Tx, units)
 	return own, reported, err
+}
+
+// earlyCandidates lists the keys of the candidates that can be read with the turn's own keys.
+// These are few, and all of them are likely to be claimed, since what is read so is a conflict
+// with whoever takes it; and no report comes before them that may change them.
+func (t *turn) earlyCandidates() [][]byte {
+	c := t.in.Claim
+	if c == nil || len(t.in.Reports) > 0 || len(c.Candidates) >= store.MinNear {
+		return nil
+	}
+
+	slots := 0
+	for _, w := range c.Workers {
+		slots += w.Slots
+	}
+	if len(c.Candidates) > slots {
+		return nil
+	}
+
+	return t.candidateKeys()
 }
 
 // reportedKeys lists the keys of the reported units.
