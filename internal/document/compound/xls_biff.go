@@ -198,8 +198,9 @@ func (p *xlsParts) unicode(lengthSize int) string {
 			}
 			units, length = append(units, unit), length-1
 		}
-		if len(b)%size != 0 {
-			p.short = true // half a character
+		// Half a character stands at the end of some records: it belongs to none.
+		if len(b)%size != 0 && len(p.left) == 1 {
+			p.short = true
 		}
 	}
 

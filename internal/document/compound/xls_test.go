@@ -198,6 +198,40 @@ func TestBeforeUnicode(t *testing.T) {
 	}
 }
 
+// TestContinuedStrings: a string goes on in the next record also behind records that hold nothing or
+// only flags, and behind half a character.
+func TestContinuedStrings(t *testing.T) {
+	for name, pieces := range map[string][][]any{
+		"two records":       {{4, uint8(1), wide("Bo")}, {uint8(1), wide("lt")}},
+		"an empty record":   {{4, uint8(1), wide("Bo")}, {}, {uint8(1), wide("lt")}},
+		"a record of flags": {{4, uint8(1), wide("Bo")}, {uint8(1)}, {uint8(0), "lt"}},
+		"half a character":  {{4, uint8(1), wide("Bo"), "\x00"}, {uint8(0), "lt"}},
+	} {
+		var s stream
+		s.record(0x0809, 0x0600, 5)
+		at := s.Len() + 4
+		s.record(0x0085, uint32(0), uint8(0), uint8(0), uint8(1), uint8(0), "S")
+		s.record(0x00fc, append([]any{uint32(2), uint32(2)}, pieces[0]...)...)
+		for _, piece := range pieces[1:] {
+			s.record(0x003c, piece...)
+		}
+		s.record(0x003c, 3, uint8(0), "Nut")
+		s.record(0x000a)
+		sheet := s.Len()
+		s.record(0x0809, 0x0600, 0x10)
+		s.record(0x00fd, 0, 0, 0, uint32(0))
+		s.record(0x00fd, 0, 1, 0, uint32(1))
+		s.record(0x000a)
+		data := s.Bytes()
+		binary.LittleEndian.PutUint32(data[at:], uint32(sheet))
+
+		d, err := xlsRead(t, xlsContainer("Workbook", data))
+		if err != nil || d.Text != "## S\n\n| Bolt | Nut |\n| --- | --- |\n" {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+}
+
 func TestDamaged(t *testing.T) {
 	var locked stream
 	locked.record(0x0809, 0x0600, 5)

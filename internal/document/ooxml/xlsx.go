@@ -348,11 +348,14 @@ func (r *xlsxReader) readRow(d *xmlread.Decoder) ([]string, error) {
 }
 
 // columnOf returns the number from 0 of the column of a cell such as "B7"; -1 if it says
-// none.
+// none. Some programs write small letters.
 func columnOf(cell string) int {
 	n := 0
 	for i := range len(cell) {
 		c := cell[i]
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
 		if c < 'A' || c > 'Z' {
 			break
 		}

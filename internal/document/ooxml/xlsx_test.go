@@ -93,6 +93,18 @@ func TestXlsxPlaces(t *testing.T) {
 	}
 }
 
+// TestSmallLetters: a cell is in its column also if the file writes that in small letters.
+func TestSmallLetters(t *testing.T) {
+	rows := `<row r="1"><c r="a1"><v>1</v></c><c r="c1"><v>3</v></c><c r="D1"><v>4</v></c></row><row r="2"><c r="B2"><v>5</v></c><c r="d2"><v>7</v></c></row>`
+	d, err := zipmake.Parse(t, ooxml.XlsxFormat(), "", book(t, rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("## S\n\n| 1 |  | 3 | 4 |\n| --- | --- | --- | --- |\n|  | 5 |  | 7 |\n", d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestWorkbookElsewhere: the relations of a file lead to its workbook, and those of the workbook to
 // its strings, whatever their entries are called.
 func TestWorkbookElsewhere(t *testing.T) {

@@ -42,6 +42,7 @@ func TestText(t *testing.T) {
 				`<office:annotation><dc:creator>Ann</dc:creator><dc:date>2024-03-04T05:06:07</dc:date><text:p>really?</text:p></office:annotation>.</text:p>`,
 			"claim[^1].\n\n[^1]: proof more\nComment by Ann, 2024-03-04: really?\n",
 		},
+		{"titles", `<text:p>The <text:title>Plan</text:title>.<draw:frame><svg:title>a blue box</svg:title><svg:desc>seen from the left</svg:desc></draw:frame></text:p>`, "The Plan.\n"},
 		{"text boxes", `<text:p>around<draw:frame><draw:text-box><text:p>boxed</text:p></draw:text-box></draw:frame> it</text:p>`, "around it\nboxed\n"},
 		{
 			"tables whose heads cover rows beside them", `<table:table><table:table-header-rows><table:table-row><table:table-cell table:number-rows-spanned="2"><text:p>Part</text:p></table:table-cell>` +

@@ -217,7 +217,12 @@ func (p *parser) readInline() error {
 			p.text.Equation(text)
 			p.space = p.space && text == ""
 			return err
-		case "ruby-text", "hidden-text", "tracked-changes", "desc", "title", "forms", "binary-data", "event-listeners", "bookmark-start":
+		case "title":
+			// The title of the document may stand in its text. That of a drawing describes it.
+			if !strings.Contains(e.Name.Space, "svg") {
+				return p.readInline()
+			}
+		case "ruby-text", "hidden-text", "tracked-changes", "desc", "forms", "binary-data", "event-listeners", "bookmark-start":
 		default:
 			return p.readInline()
 		}

@@ -63,8 +63,11 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 		}
 	}
 
-	// What is shown may leave out a part of a date, such as the year.
+	// What is shown may leave out a part of a date, such as the year. A number beyond all days is none,
+	// and programs show it as ####.
 	switch {
+	case number >= lastDay && IsDateFormat(code) && !isElapsed(code):
+		return exact
 	case isElapsed(code):
 		return Date(shown, Duration(number*24*3600))
 	case IsDateFormat(code):

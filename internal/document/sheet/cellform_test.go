@@ -38,6 +38,8 @@ func TestConditions(t *testing.T) {
 		{0.5, `[<1]h:mm;d/m/yyyy`, "12:00 (=12:00:00)"},
 		{44197, `[<1]h:mm;d/m/yyyy`, "1/1/2021 (=2021-01-01)"},
 		{3, `[=3];0`, "3"}, // which is not shown
+		{2958465, `yyyy-mm-dd`, "9999-12-31"},
+		{2958466, `yyyy-mm-dd`, "2958466"}, // a number of no day, shown as ####
 		{7, `[>5`, "7"},
 		{7, `[>5]`, "7"},
 		{7, `[>5]\`, "7"},

@@ -4,12 +4,14 @@
 package xmlread
 
 import (
+	"bufio"
 	"encoding/xml"
 	"errors"
 	"io"
 	"strings"
 
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/coditect/mapreduce/internal/document"
 )
@@ -30,7 +32,7 @@ type Decoder struct {
 // New returns a decoder of the XML that r holds, within the limits of its document.
 // Errors name it.
 func New(name string, r io.Reader, limits document.Limits) *Decoder {
-	d := &Decoder{name: name, in: &meter{r: r}, most: limits.WithDefaults().Nesting}
+	d := &Decoder{name: name, in: &meter{r: &wide{r: r}}, most: limits.WithDefaults().Nesting}
 
 	d.xml = xml.NewDecoder(d.in)
 	d.xml.CharsetReader = charsetReader
@@ -48,13 +50,36 @@ func NewText(r io.Reader, limits document.Limits, entities map[string]string) *D
 	return d
 }
 
-// charsetReader decodes the charset that the XML declares.
+// charsetReader decodes the charset that the XML declares. UTF-16 is decoded before its declaration can
+// be read.
 func charsetReader(charset string, in io.Reader) (io.Reader, error) {
+	if strings.HasPrefix(strings.ToLower(charset), "utf-16") {
+		return in, nil
+	}
+
 	enc, err := htmlindex.Get(charset)
 	if err != nil {
 		return nil, err
 	}
 	return enc.NewDecoder().Reader(in), nil
+}
+
+// A wide decodes UTF-16 that begins with its byte order mark. It leaves all else as it is.
+type wide struct {
+	r     io.Reader
+	begun bool
+}
+
+// Read implements io.Reader.
+func (w *wide) Read(p []byte) (int, error) {
+	if !w.begun {
+		in := bufio.NewReader(w.r)
+		w.r, w.begun = in, true
+		if mark, _ := in.Peek(2); string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
+			w.r = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder().Reader(in)
+		}
+	}
+	return w.r.Read(p)
 }
 
 // A meter ends reading once a token has had its bytes.

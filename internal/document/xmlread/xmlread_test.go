@@ -31,11 +31,24 @@ func text(d *xmlread.Decoder) (string, error) {
 	return b.String(), err
 }
 
+// spread returns a text of Latin-1 in UTF-16, the lower byte of each character first.
+func spread(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		b.WriteByte(byte(r))
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
 func TestDecoder(t *testing.T) {
 	const lol = `<!DOCTYPE a [<!ENTITY l "lol"><!ENTITY m "&l;&l;&l;">]>`
 	for _, test := range []struct{ name, xml, want, refused string }{
 		{"elements", `<?xml version="1.0"?><!-- c --><a>1<x><x/>2</x><p:b xmlns:p="q">3<![CDATA[<4>]]></p:b>&amp;<t q:n="5:">6<c>7</c></t></a>`, "13<4>&[5:67]", ""},
 		{"charset", "<?xml version=\"1.0\" encoding=\"iso-8859-1\"?><a>Gr\xf6\xdfe</a>", "Größe", ""},
+		{"UTF-16", "\xff\xfe" + spread(`<?xml version="1.0" encoding="UTF-16"?><a>Größe</a>`), "Größe", ""},
+		{"UTF-16 that declares nothing", "\xff\xfe" + spread(`<a>Größe</a>`), "Größe", ""},
+		{"UTF-16 by name alone", `<?xml version="1.0" encoding="utf-16"?><a>Größe</a>`, "Größe", ""},
 		{"charset that is none", `<?xml version="1.0" encoding="klingon"?><a>x</a>`, "", "klingon"},
 		{"entities are not expanded", lol + `<a>&m;</a>`, "", "invalid character entity &m;"},
 		{"empty", ` `, "", "name is empty"},
