@@ -270,6 +270,7 @@ type textCell struct {
 	text   string
 	source *offset.Map // from text to the page; nil if it says nothing
 	joined bool        // it belongs to the cell at its left
+	tall   bool        // it is the cell of the row above, which covers both rows
 }
 
 // maxRepeated bounds what cells that cover several rows or columns say again, in bytes.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/internal/document/richtext"
 	"github.com/coditect/mapreduce/internal/text/table"
 )
 
@@ -12,7 +13,6 @@ type readRow struct {
 	gridRow
 	columns []textCell
 	named   bool // each of its own cells is a name
-	tall    bool // a cell of a row above stands in it, too
 }
 
 // gridRows returns the rows of a table with each cell in its column, how many of them are
@@ -55,11 +55,40 @@ func headsOf(rows []readRow) (heads int) {
 		switch {
 		case (row.head || row.named) && heads == i:
 			heads++
-		case row.tall && i == max(heads, 1) && rows[i-1].names():
+		case i > 0 && i == max(heads, 1) && !rows[i-1].head && goesOn(rows, i, heads > 0):
 			heads = i + 1
 		}
 	}
 	return heads
+}
+
+// goesOn reports whether row i belongs to the head that the row above it ends, as cells cover both. The
+// part of a table for heads has none that end behind it.
+func goesOn(rows []readRow, i int, said bool) bool {
+	above, row := rows[i-1].cellsAcross(), rows[i].cellsAcross()
+	if said {
+		return richtext.DividesNames(above, row)
+	}
+
+	return richtext.HeadGoesOn(above, row, func(yield func([]richtext.Cell) bool) {
+		for _, r := range rows[i+1:] {
+			if !yield(r.cellsAcross()) {
+				return
+			}
+		}
+	}, false)
+}
+
+// cellsAcross returns the cells of a row with the columns that each has.
+func (r *readRow) cellsAcross() (cells []richtext.Cell) {
+	for _, c := range r.columns {
+		if c.joined && len(cells) > 0 {
+			cells[len(cells)-1].Span++
+		} else {
+			cells = append(cells, richtext.Cell{Text: c.text, Span: 1, Tall: c.tall})
+		}
+	}
+	return cells
 }
 
 // A hangingCell is a cell that covers rows below its own.
@@ -108,7 +137,8 @@ func (r *rowReader) fill(one *readRow) {
 		}
 
 		r.repeat(&above.textCell)
-		one.columns, one.tall = append(one.columns, above.textCell), true
+		above.tall = true
+		one.columns = append(one.columns, above.textCell)
 		if above.left--; above.left == 0 {
 			delete(r.covered, column)
 		} else {
@@ -138,12 +168,6 @@ func (r *rowReader) repeat(c *textCell) {
 	if r.page.tables.repeated += len(c.text); r.page.tables.repeated > maxRepeated {
 		c.text = ""
 	}
-}
-
-// names reports whether a row that may be a head names several columns by one cell, so that what covers
-// it and the row below makes that one a head as well. Cells end with the part of a table for heads.
-func (r gridRow) names() bool {
-	return !r.head && slices.ContainsFunc(r.cells, func(c gridCell) bool { return c.across > 1 && !c.hidden })
 }
 
 // place is where a row stands among the others: heads first, feet last.
