@@ -1,5 +1,6 @@
 // Package protocol is what workers and servers say to each other: the interface Fleet, the messages of a worker's session,
-// the blobs that are too large for them, and the batches that workers see to. It says what things are, and
+// the blobs that are too large for them, and the batches that workers see to. Beside that it has the Demand for workers,
+// which a Demander tells autoscalers, who start and stop them. It says what things are, and
 // imports nothing of the project but the vocabulary of jobs.
 package protocol
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
-	"github.com/coditect/mapreduce/internal/document/charset"
 	"github.com/coditect/mapreduce/internal/document/html"
 	"github.com/coditect/mapreduce/internal/document/richtext"
 )
@@ -238,21 +237,6 @@ func (m *message) text(values map[string][]byte, tag string) string {
 	return s
 }
 
-// decodePages decodes text of the first code page that is known and has all of its characters. It
-// guesses the charset if there is none.
-func decodePages(data []byte, pages ...int) (string, error) {
-	for _, page := range pages {
-		if name := pageName(page); name != "" {
-			if s, _, _, err := charset.Decode(data, name); err == nil {
-				return s, nil
-			}
-		}
-	}
-
-	s, _, _, err := charset.Decode(data, "")
-	return s, err
-}
-
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	c, err := Open(ctx, in.Content)
@@ -318,7 +302,12 @@ func (m *message) writeHTML(ctx context.Context, w *richtext.Writer, where *mapr
 	page := m.text(m.values, htmlTag)
 
 	if data != nil {
-		decoded, err := decodePages(data, m.fixed.pageOfWeb, m.fixed.page)
+		decode := decodePages
+		if own := html.DeclaredCharset(data); own != "" && !strings.EqualFold(own, "utf-8") {
+			decode = decodeAsSaid // two say the same, or nearly
+		}
+
+		decoded, err := decode(data, m.fixed.pageOfWeb, m.fixed.page)
 		if err != nil {
 			return err
 		}

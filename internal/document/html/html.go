@@ -96,7 +96,7 @@ func parse(in document.Input, full bool) (*document.Document, error) {
 		return nil, fmt.Errorf("document: %w", err)
 	}
 
-	declared := cmp.Or(plain.DeclaredCharset(in.MediaType), metaCharset(data[:min(len(data), document.SniffBytes)]))
+	declared := cmp.Or(plain.DeclaredCharset(in.MediaType), DeclaredCharset(data))
 
 	if n := bytes.Count(data, []byte("&")); n > maxReferences {
 		return nil, document.Refuse("a page of more than %d character references", maxReferences)
@@ -120,10 +120,10 @@ func parse(in document.Input, full bool) (*document.Document, error) {
 	return d, nil
 }
 
-// metaCharset returns the charset that a page's meta elements declare. It ignores
-// UTF-16: a declaration that is readable as ASCII cannot be in UTF-16.
-func metaCharset(begin []byte) string {
-	z := xhtml.NewTokenizer(bytes.NewReader(begin))
+// DeclaredCharset returns the charset that meta elements at the beginning of a page declare; "" if none
+// does. It ignores UTF-16: a declaration that is readable as ASCII cannot be in UTF-16.
+func DeclaredCharset(page []byte) string {
+	z := xhtml.NewTokenizer(bytes.NewReader(page[:min(len(page), document.SniffBytes)]))
 	for {
 		switch z.Next() {
 		case xhtml.ErrorToken:

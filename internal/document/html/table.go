@@ -270,6 +270,7 @@ type textCell struct {
 	text   string
 	source *offset.Map // from text to the page; nil if it says nothing
 	joined bool        // it belongs to the cell at its left
+	tall   bool        // it is the cell of the row above, which covers both rows
 }
 
 // maxRepeated bounds what cells that cover several rows or columns say again, in bytes.
@@ -379,113 +380,6 @@ func (p *htmlParser) readApart(e extent) textCell {
 	}
 
 	return textCell{text: one.out.String(), source: one.back.Map()}
-}
-
-// gridRows returns the rows of a table with each cell in its column, how many of them are
-// its head, and its columns. A cell that covers several rows stands in each of them.
-func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
-	ordered := slices.Clone(g.rows) // heads first, feet last
-	slices.SortStableFunc(ordered, func(a, b gridRow) int { return a.place() - b.place() })
-
-	type above struct {
-		textCell
-		left int // rows that it covers yet
-	}
-
-	covered := map[int]above{} // by column
-	var last gridRow           // that was read
-	for _, row := range ordered {
-		if row.hidden {
-			continue
-		}
-
-		var cells []textCell
-		head, tall := true, false
-
-		fill := func() {
-			for a := covered[len(cells)]; a.left > 0; a = covered[len(cells)] {
-				if p.tables.repeated += len(a.text); p.tables.repeated > maxRepeated {
-					a.text = ""
-				}
-				n := len(cells)
-				if p.tables.count(1); p.tables.refused != nil {
-					return
-				}
-				cells, tall = append(cells, a.textCell), true
-				if a.left--; a.left == 0 {
-					delete(covered, n)
-				} else {
-					covered[n] = a
-				}
-			}
-		}
-
-		for _, c := range row.cells {
-			if c.hidden {
-				continue
-			}
-			fill()
-			head = head && c.head
-			cell := p.readApart(c.extent)
-			for i := range c.across {
-				if i > 0 {
-					cell.joined = true
-				}
-				if i > 0 && (c.head || row.head) { // names of columns are written again
-					if p.tables.repeated += len(cell.text); p.tables.repeated > maxRepeated {
-						cell.text = ""
-					}
-				}
-				if c.down > 1 {
-					covered[len(cells)] = above{cell, c.down - 1}
-				}
-				cells = append(cells, cell)
-			}
-			if p.tables.count(c.across); p.tables.refused != nil {
-				return nil, 0, 0
-			}
-		}
-
-		fill()
-
-		if !slices.ContainsFunc(cells, func(c textCell) bool { return strings.TrimSpace(c.text) != "" }) {
-			continue
-		}
-
-		if (row.head || head && len(row.cells) > 1) && heads == len(rows) && heads < table.MaxHeads {
-			heads++
-		} else if tall && last.names() && len(rows) == max(heads, 1) && len(rows) < table.MaxHeads {
-			heads = len(rows) + 1
-		}
-		last = row
-
-		columns = max(columns, len(cells))
-		rows = append(rows, cells)
-	}
-
-	p.tables.count(max(0, len(rows)*columns-p.tables.cells)) // shorter rows are filled
-	if heads == len(rows) && heads > 1 && !slices.ContainsFunc(ordered, func(r gridRow) bool { return r.head }) {
-		heads = 1 // a table of nothing but names
-	}
-
-	return rows, max(heads, 1), columns
-}
-
-// names reports whether a row that may be a head names several columns by one cell, so that what covers
-// it and the row below makes that one a head as well. Cells end with the part of a table for heads.
-func (r gridRow) names() bool {
-	return !r.head && slices.ContainsFunc(r.cells, func(c gridCell) bool { return c.across > 1 && !c.hidden })
-}
-
-// place is where a row stands among the others: heads first, feet last.
-func (r gridRow) place() int {
-	switch {
-	case r.head:
-		return 0
-	case r.foot:
-		return 2
-	}
-	return 1
 }
 
 // headEvery is the bytes of a table behind which its head stands again.

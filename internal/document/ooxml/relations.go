@@ -1,6 +1,7 @@
 package ooxml
 
 import (
+	"cmp"
 	"encoding/xml"
 	"path"
 	"strings"
@@ -48,12 +49,9 @@ func relationsOf(z *zipfile.Reader, name string) (map[string]relation, error) {
 // mainPart returns the name of the entry that the others belong to, which Office calls as usual says.
 // Other programs may name it otherwise.
 func mainPart(z *zipfile.Reader, usual string) (string, error) {
-	if z.Has(usual) {
-		return usual, nil
-	}
-
+	// Relations that are damaged do no harm where the name says as much.
 	ofFile, err := relationsOf(z, "")
-	if err != nil {
+	if err != nil && !z.Has(usual) {
 		return "", err
 	}
 
@@ -65,23 +63,20 @@ func mainPart(z *zipfile.Reader, usual string) (string, error) {
 	return main, nil
 }
 
-// partOf returns the name of the entry of a kind among relations: the usual one if it is there, or if
-// the relations lead to no other.
+// partOf returns the name of the entry of a kind among relations, or the usual one if they lead to none.
+// A program that saved the file under other names may have left old entries under the usual ones.
 func partOf(z *zipfile.Reader, relations map[string]relation, kind, usual string) string {
-	if z.Has(usual) {
-		return usual
-	}
-
 	// Relations have no order, and of several entries each reading has to take the same.
 	found := ""
 	for _, rel := range relations {
-		if rel.kind == kind && z.Has(rel.target) && (found == "" || rel.target < found) {
+		switch {
+		case rel.kind != kind || !z.Has(rel.target):
+		case strings.EqualFold(rel.target, usual):
+			return usual
+		case found == "" || rel.target < found:
 			found = rel.target
 		}
 	}
 
-	if found == "" {
-		return usual
-	}
-	return found
+	return cmp.Or(found, usual)
 }

@@ -135,6 +135,29 @@ func TestWorkbookElsewhere(t *testing.T) {
 	}
 }
 
+// TestLeftOver: relations go before the usual names of parts, under which a program may have left what
+// was in the file before.
+func TestLeftOver(t *testing.T) {
+	const cells = `<worksheet><sheetData><row><c t="s"><v>0</v></c><c s="0"><v>1</v></c></row></sheetData></worksheet>`
+	book := func(name string) string {
+		return `<workbook xmlns:r="r"><sheets><sheet name="` + name + `" r:id="a"/></sheets></workbook>`
+	}
+	data := zipmake.Zip(t,
+		zipmake.File{Name: "_rels/.rels", Content: `<R><R Id="a" Type="x/officeDocument" Target="xl/workbook2.xml"/></R>`},
+		zipmake.File{Name: "xl/workbook.xml", Content: book("Old")}, zipmake.File{Name: "xl/workbook2.xml", Content: book("New")},
+		zipmake.File{Name: "xl/_rels/workbook2.xml.rels", Content: `<R><R Id="a" Type="x/worksheet" Target="worksheets/a.xml"/><R Id="b" Type="x/sharedStrings" Target="texts.xml"/><R Id="c" Type="x/styles" Target="none.xml"/></R>`},
+		zipmake.File{Name: "xl/worksheets/a.xml", Content: cells},
+		zipmake.File{Name: "xl/sharedStrings.xml", Content: `<sst><si><t>Nut</t></si></sst>`}, zipmake.File{Name: "xl/texts.xml", Content: `<sst><si><t>Bolt</t></si></sst>`},
+		zipmake.File{Name: "xl/styles.xml", Content: `<styleSheet><cellXfs><xf numFmtId="10"/></cellXfs></styleSheet>`}) // the usual one, as its relation leads nowhere
+	d, err := zipmake.Parse(t, ooxml.XlsxFormat(), "", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("## New\n\n| Bolt | 100.00% (=1) |\n| --- | --- |\n", d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestTargets: sheets are found where relations have backslashes, and those that are nowhere are told of.
 func TestTargets(t *testing.T) {
 	const cells = `<worksheet><sheetData><row><c><v>1</v></c><c><v>2</v></c></row></sheetData></worksheet>`

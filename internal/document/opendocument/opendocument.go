@@ -6,6 +6,7 @@ package opendocument
 import (
 	"context"
 	"encoding/xml"
+	"iter"
 	"slices"
 	"strings"
 
@@ -265,11 +266,24 @@ func headsOf(rows []row) int {
 	}
 
 	// Heads of all rows would be those of nothing.
-	all := heads(said, func(i int) bool { return richtext.HeadGoesOn(rows[i-1].cells, rows[i].cells, rows[0].head) })
+	all := heads(said, func(i int) bool {
+		return richtext.HeadGoesOn(rows[i-1].cells, rows[i].cells, cellsOf(rows[i+1:]), rows[0].head)
+	})
 	if all == len(rows) {
 		return said
 	}
 	return all
+}
+
+// cellsOf goes through the cells of rows, of each that repeats once.
+func cellsOf(rows []row) iter.Seq[[]richtext.Cell] {
+	return func(yield func([]richtext.Cell) bool) {
+		for _, r := range rows {
+			if !yield(r.cells) {
+				return
+			}
+		}
+	}
 }
 
 // writeMargins writes the headers or footers of pages, each text once.

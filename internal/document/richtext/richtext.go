@@ -312,7 +312,7 @@ func (t *Table) heads() int {
 	said := min(max(t.Heads, 1), table.MaxHeads, len(t.Rows))
 
 	heads := said
-	for heads < min(table.MaxHeads, len(t.Rows)) && HeadGoesOn(t.Rows[heads-1], t.Rows[heads], t.Heads > 0) {
+	for heads < min(table.MaxHeads, len(t.Rows)) && HeadGoesOn(t.Rows[heads-1], t.Rows[heads], slices.Values(t.Rows[heads+1:]), t.Heads > 0) {
 		heads++
 	}
 
@@ -320,14 +320,6 @@ func (t *Table) heads() int {
 		return said
 	}
 	return heads
-}
-
-// HeadGoesOn reports whether a row belongs to the head that the row above it ends, as a cell covers
-// both. If nothing says that there is a head, one of its cells has to name several columns, too:
-// otherwise it may be a row of values, the first of which holds for the next rows as well.
-func HeadGoesOn(above, row []Cell, said bool) bool {
-	tall := slices.ContainsFunc(row, func(c Cell) bool { return c.Tall })
-	return tall && (said || slices.ContainsFunc(above, func(c Cell) bool { return c.Span > 1 && !c.Tall }))
 }
 
 // Widen returns a row with empty cells at its end, so that it has at least so many columns.

@@ -172,6 +172,9 @@ func TestTallHeads(t *testing.T) {
 		return row
 	}
 	wide := []richtext.Cell{{Text: "Part"}, {Text: "Net", Span: 2}}
+	buyer := []richtext.Cell{{Text: "Buyer"}, {Text: "ACME", Span: 2}}
+	logo := []richtext.Cell{{Text: "Logo", Span: 2}, {Text: "Net"}}
+	const rule = "| --- | --- | --- |\n"
 
 	for _, test := range []struct {
 		name  string
@@ -180,6 +183,11 @@ func TestTallHeads(t *testing.T) {
 		want  string
 	}{
 		{"beside a name of several columns", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), cells("Bolt", "1", "2")}, "| Part | Net | Net |\n| Part | EUR | USD |\n| --- | --- | --- |\n| Bolt | 1 | 2 |\n"},
+		{"with years", 0, [][]richtext.Cell{wide, cells("^Part", "2024", "Q2"), cells("Bolt", "1 kg", "-")}, "| Part | Net | Net |\n| Part | 2024 | Q2 |\n" + rule + "| Bolt | 1 kg | - |\n"},
+		{"of a form", 0, [][]richtext.Cell{buyer, cells("^Buyer", "Street 5", "Paris"), cells("Sum", "1", "2")}, "| Buyer | ACME | ACME |\n" + rule + "| Buyer | Street 5 | Paris |\n| Sum | 1 | 2 |\n"},
+		{"of a form with words", 0, [][]richtext.Cell{buyer, cells("^Buyer", "Main Street", "Paris"), cells("Seller", "Bob", "Rome")}, "| Buyer | ACME | ACME |\n" + rule + "| Buyer | Main Street | Paris |\n| Seller | Bob | Rome |\n"},
+		{"of a form with labels", 0, [][]richtext.Cell{{{Text: "Buyer:"}, {Text: "ACME", Span: 2}}, cells("^Buyer:", "Main Street", "Paris"), cells("Sum:", "1", "2")}, "| Buyer: | ACME | ACME |\n" + rule + "| Buyer: | Main Street | Paris |\n| Sum: | 1 | 2 |\n"},
+		{"wide and tall in one", 0, [][]richtext.Cell{logo, {{Text: "Logo", Span: 2, Tall: true}, {Text: "EUR"}}, cells("a", "b", "1")}, "| Logo | Logo | Net |\n" + rule + "| Logo || EUR |\n| a | b | 1 |\n"},
 		{"of a head that is said", 1, [][]richtext.Cell{cells("a", "b"), cells("^a", "c"), cells("1", "2")}, "| a | b |\n| a | c |\n| --- | --- |\n| 1 | 2 |\n"},
 		{"of values", 0, [][]richtext.Cell{cells("a", "b"), cells("^a", "c"), cells("1", "2")}, "| a | b |\n| --- | --- |\n| a | c |\n| 1 | 2 |\n"},
 		{"of all rows", 1, [][]richtext.Cell{cells("a", "b"), cells("^a", "c")}, "| a | b |\n| --- | --- |\n| a | c |\n"},

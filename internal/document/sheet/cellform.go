@@ -1,6 +1,7 @@
 package sheet
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -64,14 +65,14 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	}
 
 	// What is shown may leave out a part of a date, such as the year. A number beyond all days is none,
-	// and programs show it as ####.
+	// and programs show it as ####. Of one below zero what is shown may be a text, or nothing.
 	switch {
 	case number >= lastDay && IsDateFormat(code) && !isElapsed(code):
 		return exact
 	case isElapsed(code):
-		return Date(shown, Duration(number*24*3600))
+		return Date(shown, cmp.Or(Duration(number*24*3600), exact))
 	case IsDateFormat(code):
-		return Date(shown, isoDate(number, from1904))
+		return Date(shown, cmp.Or(isoDate(number, from1904, showsDay(code)), exact))
 	}
 	return Number(shown, number)
 }
@@ -191,9 +192,36 @@ func isElapsed(code string) bool {
 // lastDay is the number of the last day that Excel knows, in the year 9999.
 const lastDay = 2_958_466
 
+// showsDay reports whether a format of dates shows more than a time of the day.
+func showsDay(code string) bool {
+	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
+		n, err := strconv.Atoi(id)
+		return err == nil && (14 <= n && n <= 17 || n == 22 || 27 <= n && n <= 31 || n == 36 || 50 <= n && n <= 54 || 57 <= n && n <= 58)
+	}
+
+	day, month, time := false, false, false
+
+	// The first section is that of dates, and others may be texts.
+	section := splitSections(code)[0]
+	for i := 0; i < len(section); i++ {
+		switch i = skipLiteral(section, i); {
+		case i >= len(section):
+		case strings.IndexByte("yYdD", section[i]) >= 0:
+			day = true
+		case strings.IndexByte("mM", section[i]) >= 0: // of months, or of minutes beside hours or seconds
+			month = true
+		case strings.IndexByte("hHsS", section[i]) >= 0:
+			time = true
+		}
+	}
+
+	return day || month && !time
+}
+
 // isoDate returns the date and time of a number in ISO 8601; of times of no day the time
-// alone, and "" if it is none.
-func isoDate(number float64, from1904 bool) string {
+// alone, and "" if it is none. A number below 1 is a time, or one of the first day: there is one only
+// where days are counted from 1904, and the format shows which it is.
+func isoDate(number float64, from1904, ofDay bool) string {
 	if number < 0 || number >= lastDay || math.IsNaN(number) {
 		return ""
 	}
@@ -207,7 +235,7 @@ func isoDate(number float64, from1904 bool) string {
 	t = t.Round(time.Second)
 
 	switch {
-	case number < 1:
+	case number < 1 && !(from1904 && ofDay):
 		return t.Format("15:04:05")
 	case t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0:
 		return t.Format("2006-01-02")

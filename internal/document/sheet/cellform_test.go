@@ -62,8 +62,14 @@ func TestDatesFrom1904(t *testing.T) {
 	}{
 		{1, "yyyy-mm-dd", false, "1900-01-01"},
 		{1, "yyyy-mm-dd", true, "1904-01-02"},
-		{0, "d.m.yyyy", true, "1.1.1904 (=00:00:00)"},
-		{0, `d.m.yyyy;@`, true, "1.1.1904 (=00:00:00)"},
+		{0, "d.m.yyyy", true, "1.1.1904 (=1904-01-01)"},
+		{0, `d.m.yyyy;@`, true, "1.1.1904 (=1904-01-01)"},
+		{0, sheet.BuiltinFormat("14"), true, "01-01-04 (=1904-01-01)"},
+		{0, sheet.BuiltinFormat("20"), true, "00:00 (=00:00:00)"},
+		{0, "mmmm", true, "January (=1904-01-01)"},
+		{0, `h:mm" day"`, true, "0:00 day (=00:00:00)"},
+		{0.5, "d.m.yyyy h:mm", true, "1.1.1904 12:00 (=1904-01-01T12:00:00)"},
+		{0, "d.m.yyyy", false, "0.1.1900 (=00:00:00)"}, // which is no day
 		{11, "yyyy-mm-dd", true, "1904-01-12"},
 		{59, "d.m.yyyy", true, "29.2.1904 (=1904-02-29)"},
 		{60, "d.m.yyyy", true, "1.3.1904 (=1904-03-01)"},
@@ -75,6 +81,28 @@ func TestDatesFrom1904(t *testing.T) {
 	} {
 		if got := f.Value(test.number, test.code, test.from1904); got != test.want {
 			t.Errorf("%v by %q, from 1904: %t: got %q, want %q", test.number, test.code, test.from1904, got, test.want)
+		}
+	}
+}
+
+// TestNoDates: numbers that are no dates stand as they are stored where a format of dates does not show
+// them.
+func TestNoDates(t *testing.T) {
+	var f sheet.Formatter
+	for _, test := range []struct {
+		number float64
+		code   string
+		want   string
+	}{
+		{-5, `d.m.yyyy;;"none"`, "-5"},
+		{-5, `d.m.yyyy;"before"`, "before (=-5)"},
+		{-5, "d.m.yyyy", "-5"},
+		{3e6, "h:mm", "0:00 (=3000000)"},
+	} {
+		for _, from1904 := range []bool{false, true} {
+			if got := f.Value(test.number, test.code, from1904); got != test.want {
+				t.Errorf("%v by %s, from 1904: %t: got %q, want %q", test.number, test.code, from1904, got, test.want)
+			}
 		}
 	}
 }

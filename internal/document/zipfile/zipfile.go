@@ -98,7 +98,10 @@ func (r *Reader) readDirectory(content io.Reader) error {
 
 // foldName returns a name without what programs do differently: some part folders by backslashes, and
 // Office finds parts in whatever case their names are.
-func foldName(name string) string { return strings.ToLower(strings.ReplaceAll(name, `\`, "/")) }
+func foldName(name string) string { return strings.ToLower(withSlashes(name)) }
+
+// withSlashes returns a name whose folders are parted by slashes.
+func withSlashes(name string) string { return strings.ReplaceAll(name, `\`, "/") }
 
 // find returns the entry of a name, or else one whose name is the same but for case and slashes; nil
 // if there is none.
@@ -186,16 +189,23 @@ func (r *Reader) Names() []string {
 // names differ in them alone; so it is with Match and Open, too.
 func (r *Reader) Has(name string) bool { return r.find(name) != nil }
 
-// Match returns the names of the entries that fit a pattern of path.Match, sorted, with slashes.
+// Match returns the names of the entries that fit a pattern of path.Match, sorted, with slashes. Of
+// entries that Open takes for one, it returns the name of the one that Open opens.
 func (r *Reader) Match(pattern string) []string {
 	var names []string
 	for name := range r.byName {
-		if ok, err := path.Match(foldName(pattern), foldName(name)); ok && err == nil {
-			names = append(names, strings.ReplaceAll(name, `\`, "/"))
+		if ok, err := path.Match(foldName(pattern), foldName(name)); !ok || err != nil {
+			continue
+		}
+
+		name = withSlashes(name)
+		if withSlashes(r.find(name).Name) == name {
+			names = append(names, name)
 		}
 	}
+
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // Open opens an entry. It and the reads from it give a document.RefusedError if there is

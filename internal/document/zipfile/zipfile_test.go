@@ -70,6 +70,31 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestMatchOnce: a part that is there twice, under names that are taken for one, is matched once.
+func TestMatchOnce(t *testing.T) {
+	data := zipmake.Zip(t, zipmake.File{Name: `word\header1.xml`, Content: "one"}, zipmake.File{Name: "word/header1.xml", Content: "two"},
+		zipmake.File{Name: "word/header2.xml", Content: "three"}, zipmake.File{Name: `word\Header2.xml`, Content: "four"}, zipmake.File{Name: `word\header3.xml`, Content: "five"})
+	z, err := zipfile.New(t.Context(), bytes.NewReader(data), document.Limits{}, zipfile.Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	read := map[string]string{}
+	names := z.Match("word/header*.xml")
+	for _, name := range names {
+		content, err := z.ReadAll(name, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read[name] = string(content)
+	}
+
+	want := map[string]string{"word/header1.xml": "two", "word/header2.xml": "three", "word/header3.xml": "five"}
+	if diff := cmp.Diff(want, read); diff != "" || len(names) != len(want) {
+		t.Errorf("the names %q, and (-want +got):\n%s", names, diff)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	long := strings.Repeat("x", 3<<20)
 	encrypted := zipmake.Zip(t, zipmake.File{Name: "e", Content: "x"})

@@ -118,7 +118,7 @@ func New(cfg Config) (*Agent, error) {
 	count := token.New()
 	return &Agent{
 		cfg: cfg, reach: &connections{cfg: &cfg, vendors: make(map[vendorKey]llm.Provider)},
-		tallies: &tallies{of: make(map[mapreduce.JobID]*answerTally)}, Count: count, Sizes: NewCounter(count), doubt: decorator.NewDoubter(cfg.Doubted),
+		tallies: &tallies{of: make(map[mapreduce.JobID]*answerTally)}, Count: count, Sizes: NewTokenCounter(count), doubt: decorator.NewDoubter(cfg.Doubted),
 		programs: make(map[[sha256.Size]byte]*Program),
 		jobs:     make(map[[sha256.Size]byte][]*Program),
 	}, nil

@@ -18,8 +18,8 @@ type TokenCounter struct {
 	known map[textHash]int64
 }
 
-// NewCounter returns a TokenCounter that counts with another that remembers nothing.
-func NewCounter(tokens *token.Counter) *TokenCounter {
+// NewTokenCounter returns a TokenCounter that counts with another that remembers nothing.
+func NewTokenCounter(tokens *token.Counter) *TokenCounter {
 	return &TokenCounter{tokens: tokens, known: make(map[textHash]int64)}
 }
 

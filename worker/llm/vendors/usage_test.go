@@ -91,7 +91,7 @@ func TestUsageThatCannotBeIsNotFree(t *testing.T) {
 	answer := `{"company":"Gardenia Bakeries","total":60.30,"date":"2018-12-25"}`
 	document := strings.Repeat("GARDENIA BAKERIES, 12 bread rolls and one cake of 3 layers\n", 20)
 	ways := slices.Sorted(maps.Keys(lies))
-	sizes := model.NewCounter(token.New())
+	sizes := model.NewTokenCounter(token.New())
 
 	for _, name := range vendorNames {
 		for seed := range uint64(4) {
@@ -139,7 +139,7 @@ func TestEachImpossibleUsageChargesTheReservation(t *testing.T) {
 	answer := strings.Repeat("Gardenia Bakeries sold rolls. ", 4)
 	document := strings.Repeat("GARDENIA BAKERIES, 12 bread rolls and one cake of 3 layers\n", 20)
 	req := &llm.Request{Model: "m-1", System: "Read.", MaxTokens: 1000, Messages: []llm.Message{llm.Say(llm.User, document)}}
-	sizes := model.NewCounter(token.New())
+	sizes := model.NewTokenCounter(token.New())
 
 	for _, name := range vendorNames {
 		var way string

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -94,19 +95,44 @@ func (s *server) Submit(ctx context.Context, units []string) error {
 func (s *server) Work(ctx context.Context, w lap.Worker) error { return work(ctx, s.client, w) }
 
 // AwaitEnded asks the server how many workflows are over: no process is told of what others have ended.
+// One that ended in another way than it should never counts as over, so it is an error.
 func (s *server) AwaitEnded(ctx context.Context, submitted int) (time.Time, error) {
-	for {
-		n, err := s.client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Completed'"})
+	for before := int64(-1); ; {
+		completed, err := s.count(ctx, "ExecutionStatus = 'Completed'")
 		if err != nil {
 			return time.Time{}, err
 		}
-		if n.GetCount() >= int64(submitted) {
+		if completed >= int64(submitted) {
 			return time.Now(), nil
 		}
+
+		// The server is not asked for more while it gets on, as it is measured.
+		if completed == before {
+			if err := s.checkEnded(ctx); err != nil {
+				return time.Time{}, err
+			}
+		}
+		before = completed
+
 		if err := clock.Sleep(ctx, lookEvery); err != nil {
 			return time.Time{}, err
 		}
 	}
+}
+
+// checkEnded returns an error if a workflow has ended in another way than it should.
+func (s *server) checkEnded(ctx context.Context) error {
+	n, err := s.count(ctx, "ExecutionStatus != 'Completed' AND ExecutionStatus != 'Running'")
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%d workflows have failed, or were ended", n)
+	}
+	return err
+}
+
+// count returns how many workflows a query finds.
+func (s *server) count(ctx context.Context, query string) (int64, error) {
+	n, err := s.client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+	return n.GetCount(), err
 }
 
 func (s *server) Close() error {
@@ -152,8 +178,12 @@ func work(ctx context.Context, c client.Client, w lap.Worker) error {
 	ours.RegisterWorkflow(runUnit)
 	ours.RegisterActivityWithOptions(func(ctx context.Context, a args) error {
 		ctx, stop := context.WithCancel(ctx)
+		var beating sync.WaitGroup
+		beating.Go(func() { beat(ctx) })
+
+		// An activity that has ended says no more that it lives.
+		defer beating.Wait()
 		defer stop()
-		go beat(ctx)
 		return w.Run(ctx, a.Unit)
 	}, activity.RegisterOptions{Name: activityName})
 
