@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"bytes"
 	"context"
 	stdcsv "encoding/csv"
 	"errors"
@@ -37,6 +36,7 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 		return nil, err
 	}
 
+	content = lineEnds(content)
 	separator := Separator(in.Name, in.MediaType, content)
 
 	above := 0
@@ -69,6 +69,15 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 		d.Notes = append(d.Notes, fmt.Sprintf("a quote that opens in line %d does not close, and was read as a character", opened+above))
 	}
 	return d, nil
+}
+
+// lineEnds returns a text whose lines end in one way if some of them end with a carriage return alone, as
+// those of old Macs do. The library would take such lines to be one.
+func lineEnds(content string) string {
+	if strings.Count(content, "\r") == strings.Count(content, "\r\n") {
+		return content
+	}
+	return strings.NewReplacer("\r\r\n", "\n", "\r\n", "\n", "\r", "\n").Replace(content)
 }
 
 // writeRows writes the rows of a table below some lines.
@@ -157,28 +166,45 @@ func Separator(name, mediaType, content string) rune {
 		return rune(first[len("sep=")])
 	}
 
-	// Nothing says it, so the lines tell.
-	best, most := ',', 0
-	for _, separator := range ",;\t|" {
-		if n := alike([]byte(sample), separator); n > most {
-			best, most = separator, n
+	// Nothing says it, so the lines tell: those from the first on with which most of the others agree. A
+	// title above a table may have commas of its own.
+	lines := sample
+	for range maxTitles {
+		if found, clear := likely(lines); clear {
+			return found
 		}
+		_, lines, _ = strings.Cut(lines, "\n")
 	}
 
-	return best
+	found, _ := likely(sample)
+	return found
 }
 
-// sampleLines is how many lines tell the separator.
-const sampleLines = 50
+const (
+	maxTitles   = 20 // lines above a table
+	sampleLines = 50 // lines that tell the separator
+)
 
-// alike returns how many cells a separator makes in lines that have as many cells as the
-// first; 0 if it makes one cell of each.
-func alike(sample []byte, separator rune) int {
-	r := stdcsv.NewReader(bytes.NewReader(sample))
+// likely returns the separator that parts the most lines into as many cells as the first, and whether
+// half of the lines or more are among them.
+func likely(lines string) (found rune, clear bool) {
+	found, most := ',', 0
+	for _, separator := range ",;\t|" {
+		if n, half := alike(lines, separator); n > most {
+			found, most, clear = separator, n, half
+		}
+	}
+	return found, clear
+}
+
+// alike returns how many cells a separator makes in lines that have as many cells as the first, and whether
+// these are half of the lines or more; 0 if it makes one cell of each.
+func alike(lines string, separator rune) (cells int, half bool) {
+	r := stdcsv.NewReader(strings.NewReader(lines))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord = separator, true, -1
 
-	width, cells := 0, 0
-	for range sampleLines {
+	width, all, same := 0, 0, 0
+	for ; all < sampleLines; all++ {
 		row, err := r.Read()
 		if err != nil {
 			break
@@ -189,9 +215,9 @@ func alike(sample []byte, separator rune) int {
 		}
 		// Lines of another width, such as a title above the table, say nothing.
 		if width > 1 && len(row) == width {
-			cells += width
+			same++
 		}
 	}
 
-	return cells
+	return same * width, 2*same >= all
 }
