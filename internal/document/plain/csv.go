@@ -149,8 +149,8 @@ func (w *rowWriter) write(line int, row []string) error {
 const separatorSample = 16 << 10
 
 // Separator returns the character between the cells of a text: by its name or media type
-// a tab, by a first line "sep=;" that one, else the one that parts the most first lines
-// into the same number of cells.
+// a tab, by a first line "sep=;" that one, else the one that parts the most lines into the same
+// number of cells.
 func Separator(name, mediaType, content string) rune {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".tsv", ".tab":
@@ -166,11 +166,11 @@ func Separator(name, mediaType, content string) rune {
 		return rune(first[len("sep=")])
 	}
 
-	// Nothing says it, so the lines tell: those from the first on with which most of the others agree. A
-	// title above a table may have commas of its own.
+	// Nothing says it, so the lines tell: those from the first on with which most of the others agree, and
+	// more than stand above. A title above a table may have commas of its own.
 	lines := sample
-	for range maxTitles {
-		if found, clear := likely(lines); clear {
+	for above := range maxTitles {
+		if found, agree := likely(lines); agree > above {
 			return found
 		}
 		_, lines, _ = strings.Cut(lines, "\n")
@@ -185,25 +185,30 @@ const (
 	sampleLines = 50 // lines that tell the separator
 )
 
-// likely returns the separator that parts the most lines into as many cells as the first, and whether
-// half of the lines or more are among them.
-func likely(lines string) (found rune, clear bool) {
+// likely returns the separator that makes the most cells in lines that have as many cells as the first, and
+// how many lines these are; 0 if they are fewer than half of the lines.
+func likely(lines string) (found rune, agree int) {
 	found, most := ',', 0
 	for _, separator := range ",;\t|" {
-		if n, half := alike(lines, separator); n > most {
-			found, most, clear = separator, n, half
+		width, same, all := alike(lines, separator)
+		if width*same <= most {
+			continue
+		}
+		found, most, agree = separator, width*same, same
+		if 2*same < all {
+			agree = 0
 		}
 	}
-	return found, clear
+	return found, agree
 }
 
-// alike returns how many cells a separator makes in lines that have as many cells as the first, and whether
-// these are half of the lines or more; 0 if it makes one cell of each.
-func alike(lines string, separator rune) (cells int, half bool) {
+// alike returns how many cells a separator makes of the first line, in how many lines it makes as many, and
+// how many lines there are; none are alike if it makes one cell of each. Lines of another width, such as a
+// title above the table, say nothing.
+func alike(lines string, separator rune) (width, same, all int) {
 	r := stdcsv.NewReader(strings.NewReader(lines))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord = separator, true, -1
 
-	width, all, same := 0, 0, 0
 	for ; all < sampleLines; all++ {
 		row, err := r.Read()
 		if err != nil {
@@ -213,11 +218,10 @@ func alike(lines string, separator rune) (cells int, half bool) {
 		if width == 0 {
 			width = len(row)
 		}
-		// Lines of another width, such as a title above the table, say nothing.
 		if width > 1 && len(row) == width {
 			same++
 		}
 	}
 
-	return same * width, 2*same >= all
+	return width, same, all
 }

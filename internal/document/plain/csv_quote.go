@@ -5,27 +5,36 @@ import "strings"
 // quoteLiterally returns a table whose cells that begin with a quote which does not close have a space
 // before it, so that the library reads it as a character, and the line of the first of them; 0 if there
 // is none. The library would take lines that follow to be in the cell. The space is trimmed with others.
+// Blanks between the quotes of a cell and its end are left out, as the library would not see that it ends.
 func quoteLiterally(content string, separator rune) (string, int) {
 	var out strings.Builder
 	written, line := 0, 0
 
-	for at := 0; at < len(content); {
-		if content[at] == '"' {
-			if closed := closedAt(content, at, separator); closed >= 0 {
-				at = closed
-			} else {
-				if line == 0 {
-					line = strings.Count(content[:at], "\n") + 1
-				}
-				out.WriteString(content[written:at])
-				out.WriteByte(' ')
-				written = at
-			}
+	for at := 0; at < len(content); at = cellEnd(content, at, separator) {
+		if content[at] != '"' {
+			continue
 		}
-		at = cellEnd(content, at, separator)
+
+		closed := closedAt(content, at, separator)
+		if closed < 0 {
+			if line == 0 {
+				line = strings.Count(content[:at], "\n") + 1
+			}
+			out.WriteString(content[written:at])
+			out.WriteByte(' ')
+			written = at
+			continue
+		}
+
+		at = closed
+		if blanks := blanksBefore(content[at:], separator); blanks > 0 {
+			out.WriteString(content[written:at])
+			at += blanks
+			written = at
+		}
 	}
 
-	if line == 0 {
+	if written == 0 && line == 0 {
 		return content, 0
 	}
 	out.WriteString(content[written:])
@@ -48,7 +57,8 @@ func closedAt(content string, open int, separator rune) int {
 		hasLines = hasLines || strings.Contains(content[at:at+i], "\n")
 		at += i + 1
 
-		rest, ends := content[at:], endsCell(content[at:], separator)
+		rest := content[at:]
+		ends := endsCell(rest[blanksBefore(rest, separator):], separator)
 		if strings.HasPrefix(rest, `"`) {
 			at++
 		} else {
@@ -75,6 +85,11 @@ func cellEnd(content string, at int, separator rune) int {
 		return at + i + 1
 	}
 	return at + i + len(string(separator))
+}
+
+// blanksBefore returns how many blanks a text begins with that are no separators.
+func blanksBefore(text string, separator rune) int {
+	return len(text) - len(strings.TrimLeftFunc(text, func(r rune) bool { return (r == ' ' || r == '\t') && r != separator }))
 }
 
 // endsCell reports whether a cell ends before a text.

@@ -19,6 +19,7 @@ func TestText(t *testing.T) {
 		{"tabs", "a.tsv", "name\tsize\na,b\t1\n", "| name | size |\n| --- | --- |\n| a,b | 1 |\n", "utf-8"},
 		{"semicolons below a title", "a.csv", "Doctors by year, region, sex and speciality\n****\nRegion:;all\n;1985;1993\nA;1;2\nB;3;4\nC;5;6\n", "| Doctors by year, region, sex and speciality |\n| --- |\n| **** |\n| Region: | all |\n|  | 1985 | 1993 |\n| A | 1 | 2 |\n| B | 3 | 4 |\n| C | 5 | 6 |\n", "utf-8"},
 		{"decimal commas below a title", "a.csv", "Prices, net\na;b;c\n1,5;2,5;3,5\n1,5;2,5;3,5\n", "| Prices, net |\n| --- |\n| a | b | c |\n| 1,5 | 2,5 | 3,5 |\n| 1,5 | 2,5 | 3,5 |\n", "utf-8"},
+		{"rows of several widths", "a.csv", "a,b\n1\n1,2,3\n4,5,6,7\nnote; see below\n", "| a | b |\n| --- | --- |\n| 1 |  |\n| 1 | 2 | 3 |\n| 4 | 5 | 6 | 7 |\n| note; see below |  |\n", "utf-8"},
 		{"bars", "a.csv", "name|size\na|1\n", "| name | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
 		{"said by Excel", "a.csv", "sep=;\nname,x;size\na;1\n", "| name,x | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
 		{"lines in cells", "a.csv", "a,b\n\"x\ny\",2\n", "| a | b |\n| --- | --- |\n| x y | 2 |\n", "utf-8"},
@@ -53,6 +54,7 @@ func TestOpenQuote(t *testing.T) {
 		{"of a word in a cell", "a,b\n0,x\n1,\"A\"_c\n2,\"B\"\n3,d\n", "| a | b |\n| --- | --- |\n| 0 | x |\n| 1 | \"A\"_c |\n| 2 | B |\n| 3 | d |\n", []string{note}},
 		{"of a word within the quotes of its cell", "a,b\n1,\"the \"A\" c, d\"\n2,e\n", "| a | b |\n| --- | --- |\n| 1 | the \"A\" c, d |\n| 2 | e |\n", nil},
 		{"behind backslashes", "a,b\n\"x \\\"y\\\" and\nz\",2\n", "| a | b |\n| --- | --- |\n| x \\\"y\\\" and z | 2 |\n", nil},
+		{"closed before blanks", "a,b\n\"c, d\" ,\"1\"\t\n\"e\nf\",2\n", "| a | b |\n| --- | --- |\n| c, d | 1 |\n| e f | 2 |\n", nil},
 		{"one that closes at the end", "a,b\n1,\"2\n3\"", "| a | b |\n| --- | --- |\n| 1 | 2 3 |\n", nil},
 		{"two for one", "a,b\n1,\"2\"\"\"\r\n", "| a | b |\n| --- | --- |\n| 1 | 2\" |\n", nil},
 	} {
