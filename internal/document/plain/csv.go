@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"bytes"
 	"context"
 	stdcsv "encoding/csv"
 	"errors"
@@ -37,6 +36,7 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 		return nil, err
 	}
 
+	content = lineEnds(content)
 	separator := Separator(in.Name, in.MediaType, content)
 
 	above := 0
@@ -69,6 +69,15 @@ func parseCSV(ctx context.Context, in document.Input) (*document.Document, error
 		d.Notes = append(d.Notes, fmt.Sprintf("a quote that opens in line %d does not close, and was read as a character", opened+above))
 	}
 	return d, nil
+}
+
+// lineEnds returns a text whose lines end in one way if some of them end with a carriage return alone, as
+// those of old Macs do. The library would take such lines to be one.
+func lineEnds(content string) string {
+	if strings.Count(content, "\r") == strings.Count(content, "\r\n") {
+		return content
+	}
+	return strings.NewReplacer("\r\r\n", "\n", "\r\n", "\n", "\r", "\n").Replace(content)
 }
 
 // writeRows writes the rows of a table below some lines.
@@ -140,8 +149,8 @@ func (w *rowWriter) write(line int, row []string) error {
 const separatorSample = 16 << 10
 
 // Separator returns the character between the cells of a text: by its name or media type
-// a tab, by a first line "sep=;" that one, else the one that parts the most first lines
-// into the same number of cells.
+// a tab, by a first line "sep=;" that one, else the one that parts the most lines into the same
+// number of cells.
 func Separator(name, mediaType, content string) rune {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".tsv", ".tab":
@@ -157,28 +166,50 @@ func Separator(name, mediaType, content string) rune {
 		return rune(first[len("sep=")])
 	}
 
-	// Nothing says it, so the lines tell.
-	best, most := ',', 0
-	for _, separator := range ",;\t|" {
-		if n := alike([]byte(sample), separator); n > most {
-			best, most = separator, n
+	// Nothing says it, so the lines tell: those from the first on with which most of the others agree, and
+	// more than stand above. A title above a table may have commas of its own.
+	lines := sample
+	for above := range maxTitles {
+		if found, agree := likely(lines); agree > above {
+			return found
 		}
+		_, lines, _ = strings.Cut(lines, "\n")
 	}
 
-	return best
+	found, _ := likely(sample)
+	return found
 }
 
-// sampleLines is how many lines tell the separator.
-const sampleLines = 50
+const (
+	maxTitles   = 20 // lines above a table
+	sampleLines = 50 // lines that tell the separator
+)
 
-// alike returns how many cells a separator makes in lines that have as many cells as the
-// first; 0 if it makes one cell of each.
-func alike(sample []byte, separator rune) int {
-	r := stdcsv.NewReader(bytes.NewReader(sample))
+// likely returns the separator that makes the most cells in lines that have as many cells as the first, and
+// how many lines these are; 0 if they are fewer than half of the lines.
+func likely(lines string) (found rune, agree int) {
+	found, most := ',', 0
+	for _, separator := range ",;\t|" {
+		width, same, all := alike(lines, separator)
+		if width*same <= most {
+			continue
+		}
+		found, most, agree = separator, width*same, same
+		if 2*same < all {
+			agree = 0
+		}
+	}
+	return found, agree
+}
+
+// alike returns how many cells a separator makes of the first line, in how many lines it makes as many, and
+// how many lines there are; none are alike if it makes one cell of each. Lines of another width, such as a
+// title above the table, say nothing.
+func alike(lines string, separator rune) (width, same, all int) {
+	r := stdcsv.NewReader(strings.NewReader(lines))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord = separator, true, -1
 
-	width, cells := 0, 0
-	for range sampleLines {
+	for ; all < sampleLines; all++ {
 		row, err := r.Read()
 		if err != nil {
 			break
@@ -187,11 +218,10 @@ func alike(sample []byte, separator rune) int {
 		if width == 0 {
 			width = len(row)
 		}
-		// Lines of another width, such as a title above the table, say nothing.
 		if width > 1 && len(row) == width {
-			cells += width
+			same++
 		}
 	}
 
-	return cells
+	return width, same, all
 }

@@ -5,22 +5,31 @@ import "strings"
 // quoteLiterally returns a table whose cells that begin with a quote which does not close have a space
 // before it, so that the library reads it as a character, and the line of the first of them; 0 if there
 // is none. The library would take what follows to be the same cell. The space is trimmed with others.
+// Blanks between the quotes that close a cell and its end are left out, as the library would not see that
+// it ends.
 func quoteLiterally(content string, separator rune) (string, int) {
 	var out strings.Builder
 	copied := 0
 
-	q := quotes{content: content, separator: separator, closing: -1, opening: -1}
+	q := quotes{content: content, separator: separator, first: -1, closing: -1, opening: -1}
 	q.each(func(open int) {
 		out.WriteString(content[copied:open])
 		out.WriteByte(' ')
 		copied = open
+	}, func(from, to int) {
+		out.WriteString(content[copied:from])
+		copied = to
 	})
-	if out.Len() == 0 {
+
+	line := 0
+	if q.first >= 0 {
+		line = strings.Count(content[:q.first], "\n") + 1
+	}
+	if copied == 0 && line == 0 {
 		return content, 0
 	}
-
 	out.WriteString(content[copied:])
-	return out.String(), strings.Count(content[:q.first], "\n") + 1
+	return out.String(), line
 }
 
 // quotes are those of a table. As the library does, they count two within a cell for one, and one closes
@@ -30,16 +39,16 @@ type quotes struct {
 	content   string
 	separator rune
 	width     int // cells of the first row; 0 before it is read
-	first     int // the first that does not close
+	first     int // the first that does not close; -1 if all do
 
 	// Where the next quotes stand that close a cell, and those that begin one: the last that were found,
 	// as no search begins before another; len(content) if there are none.
 	closing, opening int
 }
 
-// each calls visit for each quote that begins a cell and does not close.
-func (q *quotes) each(visit func(open int)) {
-	found := false
+// each calls visit for each quote that begins a cell and does not close, and blank for the blanks
+// behind those that close one.
+func (q *quotes) each(visit func(open int), blank func(from, to int)) {
 	for at := 0; at < len(q.content); {
 		row, cells := at, 0
 		lineEnd, fits := q.lineAt(at)
@@ -51,11 +60,13 @@ func (q *quotes) each(visit func(open int)) {
 				end = q.closeOf(at)
 				// What closes it may be a quote of a later row, which begins a cell before.
 				if end < 0 || at < lineEnd && lineEnd < end && fits && q.opensBetween(lineEnd, end) {
-					if !found {
-						q.first, found = at, true
+					if q.first < 0 {
+						q.first = at
 					}
 					visit(at)
 					end = at
+				} else if n := blanksBefore(q.content[end:], q.separator); n > 0 {
+					blank(end, end+n)
 				}
 			}
 
@@ -138,7 +149,13 @@ func cellEnd(content string, at int, separator rune) int {
 	return at + i + len(string(separator))
 }
 
-// endsCell reports whether a cell ends before a text.
+// blanksBefore returns how many blanks a text begins with that are no separators.
+func blanksBefore(text string, separator rune) int {
+	return len(text) - len(strings.TrimLeftFunc(text, func(r rune) bool { return (r == ' ' || r == '\t') && r != separator }))
+}
+
+// endsCell reports whether a cell ends before a text, or before the blanks that it begins with.
 func endsCell(rest string, separator rune) bool {
+	rest = rest[blanksBefore(rest, separator):]
 	return rest == "" || rest == "\r" || rest[0] == '\n' || strings.HasPrefix(rest, "\r\n") || strings.HasPrefix(rest, string(separator))
 }

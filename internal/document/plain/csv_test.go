@@ -17,11 +17,16 @@ func TestText(t *testing.T) {
 		{"commas", "a.csv", "name,size\r\n\"a, b\",1\r\nc|d,\"2\"\"\"\r\n", "| name | size |\n| --- | --- |\n| a, b | 1 |\n| c\\|d | 2\" |\n", "utf-8"},
 		{"semicolons", "a.csv", "name;price\na;1,50\nb;2,50\n", "| name | price |\n| --- | --- |\n| a | 1,50 |\n| b | 2,50 |\n", "utf-8"},
 		{"tabs", "a.tsv", "name\tsize\na,b\t1\n", "| name | size |\n| --- | --- |\n| a,b | 1 |\n", "utf-8"},
+		{"semicolons below a title", "a.csv", "Doctors by year, region, sex and speciality\n****\nRegion:;all\n;1985;1993\nA;1;2\nB;3;4\nC;5;6\n", "| Doctors by year, region, sex and speciality |\n| --- |\n| **** |\n| Region: | all |\n|  | 1985 | 1993 |\n| A | 1 | 2 |\n| B | 3 | 4 |\n| C | 5 | 6 |\n", "utf-8"},
+		{"decimal commas below a title", "a.csv", "Prices, net\na;b;c\n1,5;2,5;3,5\n1,5;2,5;3,5\n", "| Prices, net |\n| --- |\n| a | b | c |\n| 1,5 | 2,5 | 3,5 |\n| 1,5 | 2,5 | 3,5 |\n", "utf-8"},
+		{"rows of several widths", "a.csv", "a,b\n1\n1,2,3\n4,5,6,7\nnote; see below\n", "| a | b |\n| --- | --- |\n| 1 |  |\n| 1 | 2 | 3 |\n| 4 | 5 | 6 | 7 |\n| note; see below |  |\n", "utf-8"},
 		{"bars", "a.csv", "name|size\na|1\n", "| name | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
 		{"said by Excel", "a.csv", "sep=;\nname,x;size\na;1\n", "| name,x | size |\n| --- | --- |\n| a | 1 |\n", "utf-8"},
 		{"lines in cells", "a.csv", "a,b\n\"x\ny\",2\n", "| a | b |\n| --- | --- |\n| x y | 2 |\n", "utf-8"},
 		{"stray quotes", "a.csv", "a,b\n5\" pipe,\"x\" y\n", "| a | b |\n| --- | --- |\n| 5\" pipe | \"x\" y |\n", "utf-8"},
 		{"widths", "a.csv", "a,b\n1\n1,2,3\n\n,\n", "| a | b |\n| --- | --- |\n| 1 |  |\n| 1 | 2 | 3 |\n", "utf-8"},
+		{"lines of old Macs", "a.csv", "a,b\r1,2\r\"x\ry\",4\r", "| a | b |\n| --- | --- |\n| 1 | 2 |\n| x y | 4 |\n", "utf-8"},
+		{"lines of several kinds", "a.csv", "a,b\r\n1,2\r3,4\n5,6\r\r\n7,8", "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |\n| 5 | 6 |\n| 7 | 8 |\n", "utf-8"},
 		{"UTF-16", "a.csv", "\xff\xfea\x00,\x00b\x00", "| a | b |\n| --- | --- |\n", "utf-16le"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -49,6 +54,10 @@ func TestOpenQuote(t *testing.T) {
 		{"above a cell that closes", "a,b\n\"w\",\"4\"\n\"x\",\"5\n\"y\",\"6\"\n\"z\",\"7\"\n", "| a | b |\n| --- | --- |\n| w | 4 |\n| x | \"5 |\n| y | 6 |\n| z | 7 |\n", []string{note}},
 		{"above others that do not", "a,b,c\n1,u,v\n2,\"5 inch,x\n3,\"7 inch,y\n4,\"z\",\"\"\n", "| a | b | c |\n| --- | --- | --- |\n| 1 | u | v |\n| 2 | \"5 inch | x |\n| 3 | \"7 inch | y |\n| 4 | z |  |\n", []string{note}},
 		{"lines of a cell, which begin with quotes", "a,b\n1,\"x,\n\"\"y\"\" z\"\n\"He said:\n\"yes\" to it\",2\n", "| a | b |\n| --- | --- |\n| 1 | x, \"y\" z |\n| He said: \"yes\" to it | 2 |\n", nil},
+		{"of a word in a cell", "a,b\n0,x\n1,\"A\"_c\n2,\"B\"\n3,d\n", "| a | b |\n| --- | --- |\n| 0 | x |\n| 1 | \"A\"_c |\n| 2 | B |\n| 3 | d |\n", []string{note}},
+		{"of a word within the quotes of its cell", "a,b\n1,\"the \"A\" c, d\"\n2,e\n", "| a | b |\n| --- | --- |\n| 1 | the \"A\" c, d |\n| 2 | e |\n", nil},
+		{"behind backslashes", "a,b\n\"x \\\"y\\\" and\nz\",2\n", "| a | b |\n| --- | --- |\n| x \\\"y\\\" and z | 2 |\n", nil},
+		{"closed before blanks", "a,b\n\"c, d\" ,\"1\"\t\n\"e\nf\",2\n", "| a | b |\n| --- | --- |\n| c, d | 1 |\n| e f | 2 |\n", nil},
 		{"one that closes at the end", "a,b\n1,\"2\n3\"", "| a | b |\n| --- | --- |\n| 1 | 2 3 |\n", nil},
 		{"two for one", "a,b\n1,\"2\"\"\"\r\n", "| a | b |\n| --- | --- |\n| 1 | 2\" |\n", nil},
 	} {
