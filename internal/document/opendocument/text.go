@@ -53,8 +53,10 @@ func (p *parser) readBlocks(depth int, take func(line) error) error {
 			"table-of-content-source", "alphabetical-index-source", "illustration-index-source", "annotation", "object-ole", "binary-data":
 			return p.xml.Skip()
 		}
-		return p.xml.Each(child, nil)
+
+		return p.xml.Each(child, nil) // of what only holds others
 	}
+
 	return p.xml.Each(child, nil)
 }
 

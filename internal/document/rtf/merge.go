@@ -42,6 +42,7 @@ func (r *reader) defineRow(word string, number int, on bool) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 
