@@ -9,8 +9,7 @@ import (
 // MinNear is how many keys there have to be for GetNear to read a range.
 const MinNear = 8
 
-// Near is what GetNear has read. One of values alone, which were read serializably, has no
-// conflicts to add.
+// Near is what GetNear has read.
 type Near struct {
 	Values [][]byte // of the keys, in their order; nil for those that have none
 
@@ -84,6 +83,11 @@ func (near *Near) match(pairs []KeyValue, more bool) (rest []int) {
 		near.joined[n], before = joined, key
 	}
 	return nil
+}
+
+// After returns what GetApart has read of the keys behind the first n.
+func (near *Near) After(n int) *Near {
+	return &Near{Values: near.Values[n:], keys: near.keys[n:]}
 }
 
 func (near *Near) getAll(ctx context.Context, r Reader) (err error) {

@@ -224,10 +224,10 @@ func (t *turn) candidateKeys() [][]byte {
 }
 
 // readCandidates reads the units that are candidates, by snapshot: those that are not
-// taken are no conflict. Few of them were read before, serializably.
+// taken are no conflict. Few of them were read before.
 func (t *turn) readCandidates(ctx context.Context, ks [][]byte) (*store.Near, error) {
 	if t.candidates != nil {
-		return &store.Near{Values: t.candidates}, nil
+		return t.candidates, nil
 	}
 	if isDenseRange(t.in.Claim.Candidates) {
 		return store.GetNear(ctx, t.Tx.Snapshot(), ks)

@@ -61,6 +61,38 @@ func TestClaimsOfTheSameUnits(t *testing.T) {
 	}
 }
 
+// A claim conflicts with nothing that becomes of a unit which it saw waiting, and which another
+// had claimed before it began.
+func TestWhatIsNotClaimedIsNoConflict(t *testing.T) {
+	for name, tt := range map[string]struct{ candidates, taken int }{
+		"few":  {5, 2},
+		"many": {20, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := jobstest.NewWorld(t, jobstest.Open(t), 2)
+			slow, other := w.Nodes[0], w.Nodes[1]
+			id := w.Submit(slow, jobstest.Spec(), jobstest.Texts(tt.candidates))
+			claim := w.ClaimOf(slow, id, w.Session(slow), tt.candidates)
+			taken := w.Claim(other, id, w.Session(other), tt.taken)
+
+			// Its units end while the claim is about to commit.
+			runs := 0
+			res := w.Turn(slow, &queue.Turn{Job: id, Claim: claim, Claiming: func([]queue.Claimed) {
+				if runs++; runs == 1 {
+					for _, u := range taken {
+						w.Report(other, jobstest.Done(id, u))
+					}
+				}
+			}})
+
+			if left := tt.candidates - tt.taken; len(res.Claimed) != left || runs != 1 {
+				t.Errorf("%d units were claimed in %d runs of the transaction, want %d in one", len(res.Claimed), runs, left)
+			}
+			w.Healthy()
+		})
+	}
+}
+
 func sameUnits(a, b []queue.Claimed) bool {
 	if len(a) != len(b) {
 		return false

@@ -226,7 +226,7 @@ type turn struct {
 	in    *Turn
 	out   *Result
 
-	candidates [][]byte // the candidates' units, in order, if they were read with the turn's own keys
+	candidates *store.Near // the candidates' units, if they were read with the turn's own keys
 }
 
 func (t *turn) runTurn(ctx context.Context) error {
@@ -267,17 +267,12 @@ func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported []
 	ks := t.inputKeys()
 
 	// Few keys are read together, which saves the wait for a second answer.
-	if n := len(ks); len(units) < store.MinNear {
-		candidates := t.earlyCandidates()
-		values, err := t.Tx.GetAll(ctx, slices.Concat(ks, units, candidates))
+	if len(units) < store.MinNear {
+		values, err := t.readTogether(ctx, slices.Concat(ks, units))
 		if err != nil {
 			return nil, nil, err
 		}
-		own, reported = values[:n], values[n:n+len(units)]
-		if len(candidates) > 0 {
-			t.candidates = values[n+len(units):]
-		}
-		return own, reported, nil
+		return values[:len(ks)], values[len(ks):], nil
 	}
 
 	if own, err = t.Tx.GetAll(ctx, ks); err != nil {
@@ -288,9 +283,27 @@ func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported []
 	return own, reported, err
 }
 
+// readTogether reads keys serializably, and with them the candidates that can be read early.
+// Those are read by snapshot: only the ones that the claim takes are to conflict.
+func (t *turn) readTogether(ctx context.Context, ks [][]byte) ([][]byte, error) {
+	early := t.earlyCandidates()
+	if len(early) == 0 {
+		return t.Tx.GetAll(ctx, ks)
+	}
+
+	near, err := store.GetApart(ctx, t.Tx.Snapshot(), slices.Concat(ks, early))
+	if err != nil {
+		return nil, err
+	}
+
+	near.AddConflicts(t.Tx, func(place int) bool { return place < len(ks) })
+	t.candidates = near.After(len(ks))
+	return near.Values[:len(ks)], nil
+}
+
 // earlyCandidates lists the keys of the candidates that can be read with the turn's own keys.
-// These are few, and all of them are likely to be claimed, since what is read so is a conflict
-// with whoever takes it; and no report comes before them that may change them.
+// These are few, and there is a slot for each of them, so that few are read in vain; and no
+// report comes before them that may change them.
 func (t *turn) earlyCandidates() [][]byte {
 	c := t.in.Claim
 	if c == nil || len(t.in.Reports) > 0 || len(c.Candidates) >= store.MinNear {
