@@ -82,10 +82,14 @@ func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID
 		return nil, err
 	}
 
-	if why, err = c.verifyGiven(ctx, rep.Job, u, g, data, &rep.Confidence); why != nil || err != nil {
+	s, err := c.subjectOf(ctx, rep.Job, u, g)
+	if err != nil {
+		return nil, err
+	}
+	if why, err = s.verify(ctx, data, &rep.Confidence); why != nil || err != nil {
 		return why, err
 	}
-	return c.verifyDecided(ctx, rep.Job, u, data)
+	return s.verifyDecided(ctx, data)
 }
 
 // errNotPut is what a report is refused with whose output was not put before.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/pipeline/waiting"
 	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/internal/outcome/output"
@@ -34,35 +33,30 @@ func unreviewed(u *records.Unit, out *output.Output) error {
 // verifyDecided says why an output is refused of a unit whose values a person may have to decide about. No
 // worker is believed that somebody has: the output has to be what the unit waited with, with the decisions
 // that are stored, and no value may wait.
-func (c *Checker) verifyDecided(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error) {
-	if u.Kind != mapreduce.KindMap {
+func (s *subject) verifyDecided(ctx context.Context, data []byte) (why, err error) {
+	if s.unit.Kind != mapreduce.KindMap || s.stage == nil || !s.stage.Review.IsSet() {
 		return nil, nil
 	}
-	stage, schema, err := c.stages.StageOf(ctx, id, u)
-	if err != nil || stage == nil || !stage.Review.IsSet() {
-		return nil, err
-	}
-	compiled, err := c.stages.Job(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+
 	out, why := output.Decode(data)
 	if why != nil {
 		return why, nil
 	}
 
-	reasons, seed := stage.Review.Reasons(), gate.Seed(id, compiled.Spec.Replay)
-	if !gate.IsHandle(u.Woken) {
-		if why := check.Unreviewed(string(u.ID), out); why != nil {
+	asks := func(found *output.Output) []mapreduce.WaitingValue {
+		return gate.Asks(s.schema, s.stage.Review.Reasons(), gate.Seed(s.job, s.spec.Spec.Replay), found)
+	}
+	if !gate.IsHandle(s.unit.Woken) {
+		if why := check.Unreviewed(string(s.unit.ID), out); why != nil {
 			return why, nil
 		}
-		if open := gate.Asks(schema, reasons, seed, out); len(open) > 0 {
+		if open := asks(out); len(open) > 0 {
 			return undecided(open), nil
 		}
 		return nil, nil
 	}
 
-	found, err := outputs.Held(ctx, c.jobs.Reader(), id, u, u.Woken)
+	found, err := outputs.Held(ctx, s.reader, s.job, s.unit, s.unit.Woken)
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +64,14 @@ func (c *Checker) verifyDecided(ctx context.Context, id mapreduce.JobID, u *reco
 	if why != nil {
 		return why, nil
 	}
-	decided, err := c.jobs.Review.OfUnit(ctx, id, u.Index)
+	decided, err := s.jobs.Review.OfUnit(ctx, s.job, s.unit.Index)
 	if err != nil {
 		return nil, err
 	}
 
-	standing := outputs.Standing(schema, held, decided)
-	if open := gate.Open(gate.Asks(schema, reasons, seed, held), standing); len(open) > 0 {
-		accepted, err := c.isAccepted(ctx, id, u, stage)
+	standing := outputs.Standing(s.schema, held, decided)
+	if open := gate.Open(asks(held), standing); len(open) > 0 {
+		accepted, err := s.isAccepted(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +79,7 @@ func (c *Checker) verifyDecided(ctx context.Context, id mapreduce.JobID, u *reco
 			return undecided(open), nil
 		}
 	}
-	right, why := gate.Apply(schema, held, standing)
+	right, why := gate.Apply(s.schema, held, standing)
 	if why != nil {
 		return why, nil
 	}
@@ -94,12 +88,12 @@ func (c *Checker) verifyDecided(ctx context.Context, id mapreduce.JobID, u *reco
 
 // isAccepted reports whether values of a unit stay as they were found about which nobody has decided, as the time
 // for that is over.
-func (c *Checker) isAccepted(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage) (bool, error) {
-	if stage.Review.Then != waiting.Accept {
+func (s *subject) isAccepted(ctx context.Context) (bool, error) {
+	if s.stage.Review.Then != waiting.Accept {
 		return false, nil
 	}
-	call, err := c.jobs.Queue.WakeCall(ctx, id, u.ID)
-	if err != nil || call == nil || call.Handle != u.Woken {
+	call, err := s.jobs.Queue.WakeCall(ctx, s.job, s.unit.ID)
+	if err != nil || call == nil || call.Handle != s.unit.Woken {
 		return false, err
 	}
 	answer, err := gate.DecodeAnswer(call.Answer)

@@ -1,10 +1,12 @@
 package jobspec
 
 import (
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/internal/plan"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Compiled is what the spec of a job comes to: the graph of its pipeline, and the
@@ -44,4 +46,13 @@ func (c *Compiled) DirectUnit() mapreduce.UnitID {
 		return ""
 	}
 	return c.Graph.First(c.Graph.Bundles()).Unit
+}
+
+// StageOf returns the stage of a unit of the job, and the schema of the records that it makes,
+// if it makes any.
+func (c *Compiled) StageOf(u *records.Unit) (*pipeline.Stage, *schema.Schema, error) {
+	if u.Stage < 0 || u.Stage >= int64(len(c.Schemas)) {
+		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.ID, u.Stage, len(c.Schemas))
+	}
+	return c.Graph.Pipeline().Stages[u.Stage], c.Schemas[u.Stage], nil
 }

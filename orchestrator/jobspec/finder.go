@@ -47,15 +47,6 @@ func (f *Finder) Compiled(id mapreduce.JobID, spec *mapreduce.JobSpec) (*Compile
 	return Compile(spec, graph), nil
 }
 
-// PipelineOf returns the pipeline of a job.
-func (f *Finder) PipelineOf(ctx context.Context, id mapreduce.JobID) (*pipeline.Pipeline, error) {
-	c, err := f.Job(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return c.Graph.Pipeline(), nil
-}
-
 // StageOf returns the stage of a unit, and the schema of the records that it makes,
 // if it makes any. A unit that parses a document has no stage.
 func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *records.Unit) (*pipeline.Stage, *schema.Schema, error) {
@@ -68,17 +59,5 @@ func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *records.Uni
 		return nil, nil, err
 	}
 
-	if u.Stage < 0 || u.Stage >= int64(len(c.Schemas)) {
-		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.ID, u.Stage, len(c.Schemas))
-	}
-	return c.Graph.Pipeline().Stages[u.Stage], c.Schemas[u.Stage], nil
-}
-
-// IsStrict reports whether a job's map units fail whose records break their schema.
-func (f *Finder) IsStrict(ctx context.Context, id mapreduce.JobID) (bool, error) {
-	c, err := f.Job(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	return c.Spec.StrictSchema, nil
+	return c.StageOf(u)
 }
