@@ -1,13 +1,10 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -110,7 +107,7 @@ func RefuseReport(session mapreduce.SessionID, rep *protocol.Report, why error) 
 		ToolTime: rep.ToolTime, Prompt: rep.Prompt, Elapsed: rep.Elapsed, Savings: rep.Savings,
 	}
 
-	dropImpossible(refused)
+	refused.DropImpossible()
 	*rep = *refused
 
 	switch {
@@ -134,105 +131,3 @@ func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
 	}
 	return s[:shown] + "…"
 }
-
-// CheckReport returns an error that says which count, time or length of a report is
-// impossible.
-func CheckReport(r *protocol.Report) error {
-	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= protocol.MaxInline
-	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= protocol.MaxOutput && len(r.SHA256) == sha256.Size
-
-	switch {
-	case r.Outcome == protocol.Done && !inline && !put:
-		return fmt.Errorf("an output of %d bytes that was put, with a hash of %d bytes and %d bytes beside it", r.Length, len(r.SHA256), len(r.Output))
-	case r.Size < 0 || r.Size > maxReportTokens:
-		return fmt.Errorf("an output of %d tokens", r.Size)
-	case !(r.Confidence >= 0 && r.Confidence <= 1):
-		return fmt.Errorf("a confidence of %v", r.Confidence)
-	}
-	return cmp.Or(checkSpent(r), checkTimes(r), checkSavings(r))
-}
-
-// dropImpossible takes numbers that cannot be off a report. What an attempt spent is not
-// known then, and what it had reserved is charged.
-func dropImpossible(r *protocol.Report) {
-	if checkSpent(r) != nil {
-		r.Tokens, r.CostMicros, r.Charges, r.Unmeasured = mapreduce.Tokens{}, 0, nil, true
-	}
-	if checkSavings(r) != nil { // more than is charged cannot be saved of it
-		r.Savings = mapreduce.Savings{}
-	}
-	if checkTimes(r) != nil {
-		r.Latency, r.ToolTime, r.Elapsed, r.Calls, r.Tools, r.Prompt = 0, 0, 0, 0, 0, 0
-	}
-}
-
-// checkSpent returns an error that names what an attempt cannot have spent.
-func checkSpent(r *protocol.Report) error {
-	switch {
-	case !countsTokens(r.Tokens.In):
-		return impossible("tokens.input", r.Tokens.In)
-	case !countsTokens(r.Tokens.Out):
-		return impossible("tokens.output", r.Tokens.Out)
-	case r.CostMicros < 0 || r.CostMicros > maxReportMicros:
-		return impossible("cost_micros", r.CostMicros)
-	}
-
-	// What is possible in each may be too much in all: see mapreduce.WholeCharges.
-	for i, c := range r.Charges {
-		if !c.IsPossible() || !countsTokens(c.Calls) || !countsTokens(c.Tokens.In) || !countsTokens(c.Tokens.Out) || c.CostMicros > maxReportMicros {
-			return impossible(fmt.Sprintf("charges[%d]", i), c)
-		}
-	}
-	return nil
-}
-
-// checkTimes returns an error that names the time or the count of calls that an attempt
-// cannot have had.
-func checkTimes(r *protocol.Report) error {
-	times := []struct {
-		name string
-		took time.Duration
-	}{{"call_latency", r.Latency}, {"tool_time", r.ToolTime}, {"elapsed", r.Elapsed}}
-	for _, t := range times {
-		if t.took < 0 || t.took > maxSpan {
-			return impossible(t.name, t.took)
-		}
-	}
-
-	switch {
-	case r.Prompt < 0 || r.Prompt > maxPrompt:
-		return impossible("largest_prompt_bytes", r.Prompt)
-	case r.Calls < 0:
-		return impossible("call_count", r.Calls)
-	case r.Tools < 0:
-		return impossible("tool_call_count", r.Tools)
-	}
-	return nil
-}
-
-// checkSavings returns an error that names what caches cannot have saved an attempt: more
-// tokens than it was charged for, or money without tokens or answers.
-func checkSavings(r *protocol.Report) error {
-	s := &r.Savings
-	cached := s.CacheRead + s.CacheWrite
-	switch {
-	case !countsTokens(s.Answers):
-		return impossible("savings.answer_count", s.Answers)
-	case s.AnswerMicros < 0 || s.AnswerMicros > maxReportMicros || s.Answers == 0 && s.AnswerMicros > 0:
-		return impossible("savings.answer_cost_micros", s.AnswerMicros)
-	case !countsTokens(s.CacheWrite) || s.CacheWrite > r.Tokens.In:
-		return impossible("savings.cache_write_tokens", s.CacheWrite)
-	case !countsTokens(s.CacheRead) || cached > r.Tokens.In:
-		return impossible("savings.cache_read_tokens", s.CacheRead)
-	case s.PromptMicros > maxReportMicros || s.PromptMicros < -r.CostMicros || cached == 0 && s.PromptMicros != 0:
-		return impossible("savings.prompt_cost_micros", s.PromptMicros)
-	}
-	return nil
-}
-
-// impossible returns the error of a number that no attempt has.
-func impossible(field string, value any) error {
-	return fmt.Errorf("%s is %v, which no attempt has", field, value)
-}
-
-func countsTokens(tokens int64) bool { return tokens >= 0 && tokens <= maxReportTokens }

@@ -52,11 +52,11 @@ func FuzzReports(f *testing.F) {
 		if err != nil {
 			return
 		}
-		dispatch.BoundMessage(m)
+		m.Bound()
 		checkBounds(t, m)
 		for i := range m.Reports {
 			rep := &m.Reports[i]
-			why := dispatch.CheckReport(rep)
+			why := rep.Check()
 			if why == nil {
 				checkPossible(t, rep)
 				why = errors.New("something else is wrong with it")
@@ -69,7 +69,7 @@ func FuzzReports(f *testing.F) {
 				attempt != (protocol.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
 				t.Errorf("a report that was refused became %+v", rep)
 			}
-			if err := dispatch.CheckReport(rep); err != nil {
+			if err := rep.Check(); err != nil {
 				t.Errorf("what became of a report that was refused is refused: %v", err)
 			}
 		}

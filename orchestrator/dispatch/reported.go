@@ -32,7 +32,7 @@ const maxChecking = 64
 // were checked at once; the others follow once they were. It returns the units that have
 // begun and may have brought a worker down before.
 func (r *reports) hear(ctx context.Context, s *workerStream, m *protocol.FromWorker) ([]protocol.Held, error) {
-	BoundMessage(m)
+	m.Bound()
 	got := r.scheduler.Sessions.Receive(s.Session, m, r.signals.Feeds.Number)
 	r.passNotes(got.Notes)
 
@@ -134,7 +134,7 @@ func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *protocol.F
 	for i := range m.Reports {
 		rep := &m.Reports[i]
 
-		why := CheckReport(rep)
+		why := rep.Check()
 		switch given := Given(reported[i].Given); {
 		case why != nil:
 			r.refuseReport(s, rep, why)
