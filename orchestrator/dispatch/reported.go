@@ -2,14 +2,18 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/protocol"
+	"github.com/coditect/mapreduce/internal/outcome/gate"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -135,11 +139,11 @@ func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *protocol.F
 		rep := &m.Reports[i]
 
 		why := rep.Check()
-		switch given := Given(reported[i].Given); {
+		switch given := reported[i].Given; {
 		case why != nil:
 			r.refuseReport(s, rep, why)
 		case rep.Outcome != protocol.Done:
-		case !given.ChecksQuickly(rep):
+		case !checksQuickly(rep, given):
 			later = append(later, *rep)
 			continue
 		default:
@@ -153,6 +157,20 @@ func (r *reports) checkQuick(ctx context.Context, s *workerStream, m *protocol.F
 
 	m.Reports = now
 	return later, nil
+}
+
+// checksQuickly reports whether the output of a report can be checked without reading
+// anything but, for a few, the document.
+func checksQuickly(rep *protocol.Report, g workers.Given) bool {
+	if g.Unit == nil || rep.Length > 0 || gate.IsHandle(g.Unit.Woken) {
+		return false // of what people have decided the decisions are read
+	}
+	switch kind := g.Unit.Kind; {
+	case kind == mapreduce.KindParse, kind == mapreduce.KindMap && g.Text != nil:
+		return true
+	default: // outputs of higher levels may name records, which are read
+		return g.Inputs != nil && g.Unit.Takes().Level == 0
+	}
 }
 
 // checkLater checks reports beside the stream, so that those behind them need not
@@ -184,7 +202,7 @@ func (r *reports) checkOne(ctx context.Context, s *workerStream, rep *protocol.R
 	// What it was given is not kept in the queue before: the scheduler bounds what is.
 	reports := []protocol.Report{*rep}
 	reported := r.scheduler.Sessions.Inspect(s.Session, reports)
-	if err := r.checkDone(ctx, s, &reports[0], Given(reported[0].Given)); err != nil {
+	if err := r.checkDone(ctx, s, &reports[0], reported[0].Given); err != nil {
 		if ctx.Err() == nil {
 			s.stop(err) // as it would if the stream had waited
 		}
@@ -196,7 +214,7 @@ func (r *reports) checkOne(ctx context.Context, s *workerStream, rep *protocol.R
 
 // checkDone checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
-func (r *reports) checkDone(ctx context.Context, s *workerStream, rep *protocol.Report, g Given) error {
+func (r *reports) checkDone(ctx context.Context, s *workerStream, rep *protocol.Report, g workers.Given) error {
 	why, err := r.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
 		if cluster.IsDamage(why) {
@@ -213,4 +231,41 @@ func (r *reports) refuseReport(s *workerStream, rep *protocol.Report, why error)
 		r.log.Warn("output refused", "session", s.ID, "refused", r.scheduler.Sessions.CountRefused(s.Session),
 			"job", rep.Job, "unit", rep.Unit, "attempt", rep.Attempt, "err", why)
 	}
+}
+
+// RefuseReport makes a report one of a failure of its attempt, which another worker may
+// run, and reports whether its worker is to blame: one that does so again and again is
+// broken, or hostile. Where what an output is checked against is damaged, no attempt can
+// do better, and no worker is to blame.
+func RefuseReport(session mapreduce.SessionID, rep *protocol.Report, why error) (blamed bool) {
+	refused := &protocol.Report{
+		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: protocol.Errored, Class: protocol.Retryable,
+		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", nameOf(session), why)}),
+		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Charges: rep.Charges, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
+		ToolTime: rep.ToolTime, Prompt: rep.Prompt, Elapsed: rep.Elapsed, Savings: rep.Savings,
+	}
+
+	refused.DropImpossible()
+	*rep = *refused
+
+	switch {
+	case errors.Is(why, errNotIts):
+		rep.Outcome, rep.Errors = protocol.Returned, nil // says nothing of anything
+		return false
+	case cluster.IsDamage(why):
+		rep.Class = protocol.PermanentUnit
+		rep.Errors[len(rep.Errors)-1] = fmt.Sprintf("what the output is checked against cannot be read: %v", why)
+		return false
+	}
+	return true
+}
+
+// nameOf returns enough of a session's id to tell workers apart in a log. With the whole id
+// the session could be taken up by anybody, and clients read errors of units.
+func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
+	const shown = 8
+	if len(s) <= shown {
+		return s
+	}
+	return s[:shown] + "…"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/orchestrator/schedule/workers"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -49,7 +50,7 @@ func (c *Checker) WaitTurn(ctx context.Context) (leave func(), err error) {
 // It returns the reason to refuse the output, or an error if it cannot read the data to
 // check against. It is a check.Verify of store/jobs.
 func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error) {
-	s, err := c.subjectOf(ctx, id, u, Given{})
+	s, err := c.subjectOf(ctx, id, u, workers.Given{})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ type subject struct {
 	reader jobs.Reader
 	job    mapreduce.JobID
 	unit   *records.Unit
-	given  Given
+	given  workers.Given
 
 	// Of a unit that parses a document these are nil.
 	spec   *jobspec.Compiled
@@ -74,7 +75,7 @@ type subject struct {
 }
 
 // subjectOf returns a unit as a subject, for who has something of what it was given at hand.
-func (c *Checker) subjectOf(ctx context.Context, id mapreduce.JobID, u *records.Unit, g Given) (*subject, error) {
+func (c *Checker) subjectOf(ctx context.Context, id mapreduce.JobID, u *records.Unit, g workers.Given) (*subject, error) {
 	s := &subject{Checker: c, reader: c.jobs.Reader(), job: id, unit: u, given: g}
 	if u.Kind == mapreduce.KindParse || u.Level < 0 {
 		return s, nil

@@ -301,38 +301,49 @@ func (m *Manager) reserveOne(ctx context.Context, session *workers.Session, q pr
 	}
 
 	more := q.Tokens - h.Reserved
-	if !m.scheduler.Grants.SpendTokens(ctx, j, more) {
-		ask := nodes.GrantRequest{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: m.members.SuspectNodes()}
-		if _, _, err := m.requestGrant(ctx, q.Job, func() (nodes.GrantRequest, bool) { return ask, true }); err != nil {
-			return false, err
-		}
-		// Whether that is enough the store decides: this reservation may be in what it
-		// says is used, if an earlier try took effect unseen.
-		if m.scheduler.Grants.OverdrawTokens(j, more) {
-			m.signals.MarkDue(q.Job)
-		}
-	}
-
-	before, err := m.jobs.Grants.Reserve(ctx, []nodes.Reservation{{Held: q.Held, Tokens: q.Tokens}})
-	if err == nil && before[0] == nodes.NoTokens {
-		m.scheduler.Grants.NoteMissingTokens(j, q.Tokens)
-		m.scheduler.Grants.MarkOverdrawn(j)
-		m.signals.MarkDue(q.Job)
-		return false, nil
-	}
-
-	if err != nil { // it may have happened nevertheless
-		m.scheduler.Grants.MarkOverdrawn(j)
-		m.signals.MarkDue(q.Job)
+	if err := m.takeTokens(ctx, j, more, int64(spec.Parallelism)); err != nil {
 		return false, err
 	}
+	return m.raiseReservation(ctx, j, h, q.Tokens, more)
+}
 
-	if before[0] < 0 {
-		m.scheduler.Grants.RefundTokens(j, more)
+// takeTokens takes tokens of what this node was granted of a job, and asks for more if there are
+// fewer. Whether that is enough the store decides: this reservation may be in what it says is
+// used, if an earlier try took effect unseen.
+func (m *Manager) takeTokens(ctx context.Context, j *schedule.Job, n, parallelism int64) error {
+	if m.scheduler.Grants.SpendTokens(ctx, j, n) {
+		return nil
+	}
+
+	ask := nodes.GrantRequest{Tokens: n, Parallelism: parallelism, Doubts: m.members.SuspectNodes()}
+	if _, _, err := m.requestGrant(ctx, j.ID, func() (nodes.GrantRequest, bool) { return ask, true }); err != nil {
+		return err
+	}
+	if m.scheduler.Grants.OverdrawTokens(j, n) {
+		m.signals.MarkDue(j.ID)
+	}
+	return nil
+}
+
+// raiseReservation raises what a unit has reserved to so many tokens, of which so many were taken
+// of this node's grant.
+func (m *Manager) raiseReservation(ctx context.Context, j *schedule.Job, h *workers.Attempt, tokens, taken int64) (bool, error) {
+	before, err := m.jobs.Grants.Reserve(ctx, []nodes.Reservation{{Held: h.Held, Tokens: tokens}})
+	switch {
+	case err != nil: // it may have happened nevertheless
+		m.scheduler.Grants.MarkOverdrawn(j)
+		m.signals.MarkDue(j.ID)
+		return false, err
+	case before[0] == nodes.NoTokens:
+		m.scheduler.Grants.NoteMissingTokens(j, tokens)
+		m.signals.MarkDue(j.ID)
+		return false, nil
+	case before[0] < 0:
+		m.scheduler.Grants.RefundTokens(j, taken)
 		return false, nil
 	}
 
-	m.scheduler.Grants.AddReservation(h, q.Tokens)
+	m.scheduler.Grants.AddReservation(h, tokens)
 	return true, nil
 }
 

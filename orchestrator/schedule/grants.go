@@ -152,12 +152,14 @@ func (g *Grants) SpendTokens(ctx context.Context, j *Job, n int64) bool {
 	return j.grant.Spend(n)
 }
 
-// NoteMissingTokens notes that a unit comes back which cannot go on without n tokens:
-// until they are there, none of the job is claimed.
+// NoteMissingTokens notes that the grant has less left than the scheduler thinks, and that a
+// unit comes back which cannot go on without n tokens: until they are there, none of the job
+// is claimed.
 func (g *Grants) NoteMissingTokens(j *Job, n int64) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	j.grant.NoteNeed(n)
+	j.grant.MarkOverdrawn()
 }
 
 // IsUnknown reports whether the scheduler does not know what j was granted.

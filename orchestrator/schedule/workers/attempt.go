@@ -59,11 +59,11 @@ const maxKeptTexts = 32 << 20
 // keptInput is about how many bytes an input takes beside its output.
 const keptInput = 512
 
-// A Given is what a unit was given, as far as it is kept: nil is not.
+// A Given is what a unit was given, as far as it is kept. What is nil has to be read again.
 type Given struct {
 	Unit   *records.Unit
-	Text   []byte
-	Inputs []*records.Unit
+	Text   []byte          // that a map unit reads
+	Inputs []*records.Unit // that it takes, with their outputs
 }
 
 // Given returns what the unit was given, as far as it is kept. Of one that takes outputs that
