@@ -98,7 +98,7 @@ func (c *Checker) isAccepted(ctx context.Context, id mapreduce.JobID, u *records
 	if stage.Review.Then != waiting.Accept {
 		return false, nil
 	}
-	call, err := c.jobs.Queue.WakeCall(ctx, id, u.ID)
+	call, err := c.jobs.View.WakeCall(ctx, id, u.ID)
 	if err != nil || call == nil || call.Handle != u.Woken {
 		return false, err
 	}

@@ -231,7 +231,7 @@ func (d *dispatcher) assignWakeCall(ctx context.Context, a *protocol.Assignment,
 	if u.Woken == "" {
 		return nil
 	}
-	if a.WakeCall, err = d.jobs.Queue.WakeCall(ctx, a.Job, a.Unit); err != nil {
+	if a.WakeCall, err = d.jobs.View.WakeCall(ctx, a.Job, a.Unit); err != nil {
 		return err
 	}
 

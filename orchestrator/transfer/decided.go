@@ -47,7 +47,7 @@ func (t *Transfers) WakeAnswer(ctx context.Context, id mapreduce.JobID, u *recor
 
 // sendWakeAnswer writes what the call that woke a unit said, where that is too large for an assignment.
 func (t *Transfers) sendWakeAnswer(ctx context.Context, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
-	call, err := t.jobs.Queue.WakeCall(ctx, q.Job, u.ID)
+	call, err := t.jobs.View.WakeCall(ctx, q.Job, u.ID)
 	if err != nil {
 		return err
 	}
