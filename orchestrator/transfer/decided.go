@@ -12,10 +12,10 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// WakeAnswer returns what people have decided about values of a unit, as its attempt is told by the call that
+// wakeAnswer returns what people have decided about values of a unit, as its attempt is told by the call that
 // woke it: nil if the call has all of it itself. It is made of the decisions that are stored, to which none
 // comes while the unit does not wait.
-func (t *Transfers) WakeAnswer(ctx context.Context, id mapreduce.JobID, u *records.Unit, call *protocol.WakeCall) ([]byte, error) {
+func (t *Transfers) wakeAnswer(ctx context.Context, id mapreduce.JobID, u *records.Unit, call *protocol.WakeCall) ([]byte, error) {
 	if call == nil || !gate.IsHandle(call.Handle) {
 		return nil, nil
 	}
@@ -52,7 +52,7 @@ func (t *Transfers) sendWakeAnswer(ctx context.Context, q *protocol.BlobRequest,
 		return err
 	}
 
-	answer, err := t.WakeAnswer(ctx, q.Job, u, call)
+	answer, err := t.wakeAnswer(ctx, q.Job, u, call)
 	if err != nil {
 		return err
 	}
