@@ -92,7 +92,7 @@ func (s *subject) isAccepted(ctx context.Context) (bool, error) {
 	if s.stage.Review.Then != waiting.Accept {
 		return false, nil
 	}
-	call, err := s.jobs.Queue.WakeCall(ctx, s.job, s.unit.ID)
+	call, err := s.jobs.View.WakeCall(ctx, s.job, s.unit.ID)
 	if err != nil || call == nil || call.Handle != s.unit.Woken {
 		return false, err
 	}

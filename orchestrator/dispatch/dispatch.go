@@ -2,12 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"crypto/sha256"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/protocol"
-	"github.com/coditect/mapreduce/internal/outcome/output/payload"
 	"github.com/coditect/mapreduce/orchestrator/batches"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/observe"
@@ -181,7 +179,7 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 		a.Tier, a.RealTime = d.batches.TierOf(ctx, t.Job.ID, t.Spec, u.ID)
 	}
 
-	if err := d.assignWakeCall(ctx, &a, u); err != nil {
+	if err := d.transfers.AssignWakeCall(ctx, &a, u); err != nil {
 		return a, nil, nil, err
 	}
 
@@ -193,26 +191,18 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 	}
 	room = max(room, 0)
 
-	remembered, own, failed, err := d.transfers.Journal(ctx, t.Job.ID, t.Spec, u)
+	failed, err = d.transfers.AssignJournal(ctx, &a, t.Spec, u, room)
 	if err != nil || failed != nil {
 		return a, nil, failed, err
 	}
-	a.JournalEntries = own
+	room -= len(a.Journal)
 
-	if len(remembered) <= room {
-		a.Journal = remembered
-		room -= len(remembered)
-	} else {
-		sum := sha256.Sum256(remembered)
-		a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
-	}
-
-	if err := d.assignEvidence(ctx, &a, t, u); err != nil {
+	if err := d.transfers.AssignEvidence(ctx, &a, t.Spec, t.Stages.StageAt(u.Level), u); err != nil {
 		return a, nil, nil, err
 	}
 
 	if u.Source != nil && !outputs.IsBundle(u) {
-		if err := d.assignText(ctx, &a, u, text, room); err != nil {
+		if err := d.transfers.AssignText(ctx, &a, u, text, room); err != nil {
 			return a, nil, nil, err
 		}
 		room -= len(a.Text.Content)
@@ -221,60 +211,8 @@ func (d *dispatcher) makeAssignment(ctx context.Context, t *schedule.Task, u *re
 		}
 	}
 
-	taken, err = d.assignInputs(ctx, &a, u, inputs, room)
+	taken, err = d.transfers.AssignInputs(ctx, &a, u, inputs, room)
 	return a, taken, nil, err
-}
-
-// assignWakeCall adds the call that woke a unit to its assignment. What people have decided about its values may be too
-// large for that: then it is announced as a blob.
-func (d *dispatcher) assignWakeCall(ctx context.Context, a *protocol.Assignment, u *records.Unit) (err error) {
-	if u.Woken == "" {
-		return nil
-	}
-	if a.WakeCall, err = d.jobs.Queue.WakeCall(ctx, a.Job, a.Unit); err != nil {
-		return err
-	}
-
-	answer, err := d.transfers.WakeAnswer(ctx, a.Job, u, a.WakeCall)
-	if err != nil || answer == nil {
-		return err
-	}
-	sum := sha256.Sum256(answer)
-	a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobWakeAnswer, SHA256: sum[:], Length: int64(len(answer))})
-	return nil
-}
-
-// assignEvidence announces what tools have brought to earlier attempts, if that is
-// anything.
-func (d *dispatcher) assignEvidence(ctx context.Context, a *protocol.Assignment, t *schedule.Task, u *records.Unit) error {
-	stage := t.Stages.StageAt(u.Level)
-	if stage == nil || len(stage.Tools) == 0 {
-		return nil
-	}
-
-	list, own, err := d.transfers.Evidence(ctx, a.Job, t.Spec, u)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-
-	sum := sha256.Sum256(list)
-	a.EvidenceItems = own
-	a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobEvidenceList, SHA256: sum[:], Length: int64(len(list))})
-	return nil
-}
-
-// assignText adds the text of a unit to its assignment, or announces it as a blob.
-func (d *dispatcher) assignText(ctx context.Context, a *protocol.Assignment, u *records.Unit, text []byte, room int) (err error) {
-	src := u.Source
-	switch size := src.End - src.Start; {
-	case size > int64(room):
-		a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobText, SHA256: src.SHA256, Length: src.Length, Start: src.Start, End: src.End})
-		text = nil
-	case text == nil && size > 0:
-		text, err = d.jobs.Content.Text(ctx, a.Job, src.SHA256, src.Start, src.End)
-	}
-	a.Text = textOf(u, text)
-	return err
 }
 
 // assignPages names the pages that a model may be shown beside the text of a unit, if the job has models
@@ -295,69 +233,4 @@ func (d *dispatcher) assignPages(ctx context.Context, a *protocol.Assignment, t 
 	}
 	a.Text.Shown = &protocol.ShownPages{SHA256: parse.Source.SHA256, Length: parse.Source.Length, Pages: pages}
 	return nil
-}
-
-// assignInputs adds what a unit takes to its assignment, or announces it as a blob. It
-// returns the units that it takes, with their outputs, if it added these.
-func (d *dispatcher) assignInputs(ctx context.Context, a *protocol.Assignment, u *records.Unit, each transfer.InputVisitor, room int) (taken []*records.Unit, err error) {
-	if u.Inputs == nil && !outputs.IsBundle(u) { // as of most units
-		return nil, nil
-	}
-
-	type input struct {
-		unit   *records.Unit
-		header *payload.InputHeader
-	}
-	var inputs []input // as long as they fit
-	var total int64
-	err = d.transfers.Inputs.Each(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
-		if total += h.Size(); total <= int64(room) {
-			inputs = append(inputs, input{in, h})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	if total > int64(room) {
-		a.Blobs = append(a.Blobs, protocol.Blob{Kind: protocol.BlobInputs, Length: total})
-		return nil, nil
-	}
-
-	for _, in := range inputs {
-		h := in.header
-		one := protocol.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
-		if !h.Failed {
-			err := d.transfers.Inputs.Parts(ctx, a.Job, u, in.unit, func(part []byte) error {
-				one.Data = append(one.Data, part...)
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-
-		if u.Inputs != nil && in.unit.Level == u.Inputs.Level { // else a merged output below it only names it
-			taken = append(taken, in.unit.WithOutput(one.Data))
-		}
-
-		if h.Calls { // which the trace may have captured
-			if bare, err := payload.WithoutCalls(one.Data); err == nil { // else the reduce says so
-				one.Data = bare
-			}
-		}
-		a.Inputs = append(a.Inputs, one)
-	}
-
-	return taken, nil
-}
-
-func textOf(u *records.Unit, content []byte) *protocol.Text {
-	s := u.Source
-	return &protocol.Text{
-		Document: u.Document, SHA256: s.SHA256, MediaType: s.MediaType, Metadata: s.Metadata,
-		Content: content, CoreStart: int(s.CoreStart - s.Start), CoreEnd: int(s.CoreEnd - s.Start),
-		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks), Length: s.Length,
-	}
 }

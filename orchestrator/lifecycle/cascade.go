@@ -136,7 +136,7 @@ func (j *judgement) waiting(ctx context.Context) (all map[int64][]waiter, others
 		}
 		from = page[len(page)-1].Index + 1
 
-		parked, err := j.jobs.Queue.Parkings(ctx, j.job, page)
+		parked, err := j.jobs.View.Parkings(ctx, j.job, page)
 		if err != nil {
 			return nil, false, err
 		}

@@ -68,7 +68,7 @@ func (r *Reader) ListUnits(ctx context.Context, _ mapreduce.Principal, q mapredu
 			continue
 		}
 
-		parked, err := r.jobs.Queue.Parkings(ctx, q.Job, some)
+		parked, err := r.jobs.View.Parkings(ctx, q.Job, some)
 		if err == nil {
 			err = r.noteBatches(ctx, q.Job, parked)
 		}

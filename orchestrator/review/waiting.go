@@ -161,7 +161,7 @@ func (r *Reviewer) findWaiting(ctx context.Context, id mapreduce.JobID, record m
 		return nil, err
 	}
 
-	parked, err := r.jobs.Queue.Parkings(ctx, id, units)
+	parked, err := r.jobs.View.Parkings(ctx, id, units)
 	if err != nil {
 		return nil, err
 	}

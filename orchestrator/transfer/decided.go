@@ -12,10 +12,10 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// WakeAnswer returns what people have decided about values of a unit, as its attempt is told by the call that
+// wakeAnswer returns what people have decided about values of a unit, as its attempt is told by the call that
 // woke it: nil if the call has all of it itself. It is made of the decisions that are stored, to which none
 // comes while the unit does not wait.
-func (t *Transfers) WakeAnswer(ctx context.Context, id mapreduce.JobID, u *records.Unit, call *protocol.WakeCall) ([]byte, error) {
+func (t *Transfers) wakeAnswer(ctx context.Context, id mapreduce.JobID, u *records.Unit, call *protocol.WakeCall) ([]byte, error) {
 	if call == nil || !gate.IsHandle(call.Handle) {
 		return nil, nil
 	}
@@ -47,12 +47,12 @@ func (t *Transfers) WakeAnswer(ctx context.Context, id mapreduce.JobID, u *recor
 
 // sendWakeAnswer writes what the call that woke a unit said, where that is too large for an assignment.
 func (t *Transfers) sendWakeAnswer(ctx context.Context, q *protocol.BlobRequest, u *records.Unit, w *rangeWriter) error {
-	call, err := t.jobs.Queue.WakeCall(ctx, q.Job, u.ID)
+	call, err := t.jobs.View.WakeCall(ctx, q.Job, u.ID)
 	if err != nil {
 		return err
 	}
 
-	answer, err := t.WakeAnswer(ctx, q.Job, u, call)
+	answer, err := t.wakeAnswer(ctx, q.Job, u, call)
 	if err != nil {
 		return err
 	}

@@ -94,10 +94,10 @@ func (t *Transfers) repeatedUnit(ctx context.Context, spec *mapreduce.JobSpec, u
 	return t.jobs.View.Unit(ctx, spec.Replay, u.ID)
 }
 
-// Evidence returns the evidence that an attempt at a unit goes on from, as it is sent, and
+// evidenceOf returns the evidence that an attempt at a unit goes on from, as it is sent, and
 // how many items of it are the unit's own. In a job that repeats another the other unit's
 // items come first. It is nil if there is none.
-func (t *Transfers) Evidence(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, err error) {
+func (t *Transfers) evidenceOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, err error) {
 	was, err := t.repeatedUnit(ctx, spec, u)
 	if err != nil {
 		return nil, 0, err
@@ -123,7 +123,7 @@ func (t *Transfers) sendEvidenceList(ctx context.Context, session *workers.Sessi
 		return err
 	}
 
-	data, _, err := t.Evidence(ctx, q.Job, spec, u)
+	data, _, err := t.evidenceOf(ctx, q.Job, spec, u)
 	if err != nil {
 		return err
 	}

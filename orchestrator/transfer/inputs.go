@@ -20,9 +20,9 @@ import (
 
 const maxWanting = 4 // units for which it is found out at once which records are named
 
-// Inputs are what units take: outputs of others, or documents, as their assignments and their
-// blobs have them. Methods are safe for concurrent use.
-type Inputs struct {
+// An inputReader reads what units take: outputs of others, or documents, as their assignments and
+// their blobs have them. Its methods are safe for concurrent use.
+type inputReader struct {
 	jobs    *jobs.Jobs
 	specs   *jobspec.Finder
 	lookups chan struct{} // full while so many reduces' records are looked for
@@ -30,8 +30,8 @@ type Inputs struct {
 
 // send writes what a unit takes: the outputs of others, or the documents of a
 // direct unit. No more than some chunks of it are held at a time.
-func (all *Inputs) send(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
-	return all.Each(ctx, id, u, all.visitorOf(id), func(in *records.Unit, h *payload.InputHeader) error {
+func (all *inputReader) send(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
+	return all.each(ctx, id, u, all.visitorOf(id), func(in *records.Unit, h *payload.InputHeader) error {
 		if w.skipBytes(h.Size()) {
 			return nil
 		}
@@ -42,25 +42,25 @@ func (all *Inputs) send(ctx context.Context, id mapreduce.JobID, u *records.Unit
 		if err != nil || w.skipBytes(h.Length) {
 			return err
 		}
-		return all.Parts(ctx, id, u, in, w.write)
+		return all.parts(ctx, id, u, in, w.write)
 	})
 }
 
-// Parts reads the data of an input of u. What a direct unit takes is its own
+// parts reads the data of an input of u. What a direct unit takes is its own
 // text; what others take of it is its output.
-func (all *Inputs) Parts(ctx context.Context, id mapreduce.JobID, u, in *records.Unit, visit func([]byte) error) error {
+func (all *inputReader) parts(ctx context.Context, id mapreduce.JobID, u, in *records.Unit, visit func([]byte) error) error {
 	if src := in.Source; in == u {
 		return all.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.SHA256, Start: src.Start, End: src.End, Length: src.Length}, visit)
 	}
 	return all.jobs.Content.OutputParts(ctx, id, in, visit)
 }
 
-// Each visits the inputs of a unit in order, with the header of each. The
+// each visits the inputs of a unit in order, with the header of each. The
 // input of a direct unit is its own. A unit that works on an element of an output is
 // given that output for its citations alone. One that reads records and merges none
 // is given, behind each output of a tree, all that this only names; one that merges
 // asks for what it needs: see sendReferred. The units that it takes are visited by inputs.
-func (all *Inputs) Each(ctx context.Context, id mapreduce.JobID, u *records.Unit, inputs InputVisitor, visit func(*records.Unit, *payload.InputHeader) error) error {
+func (all *inputReader) each(ctx context.Context, id mapreduce.JobID, u *records.Unit, inputs InputVisitor, visit func(*records.Unit, *payload.InputHeader) error) error {
 	if src := u.Source; outputs.IsBundle(u) {
 		return visit(u, &payload.InputHeader{
 			Unit: u.ID, First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.SHA256,
@@ -109,7 +109,7 @@ func (all *Inputs) Each(ctx context.Context, id mapreduce.JobID, u *records.Unit
 type InputVisitor func(ctx context.Context, u *records.Unit, visit func(*records.Unit) error) error
 
 // visitorOf returns what visits the inputs of units of a job, each for itself.
-func (all *Inputs) visitorOf(id mapreduce.JobID) InputVisitor {
+func (all *inputReader) visitorOf(id mapreduce.JobID) InputVisitor {
 	return func(ctx context.Context, u *records.Unit, visit func(*records.Unit) error) error {
 		return outputs.EachInput(ctx, all.jobs.Reader(), id, u, visit)
 	}
@@ -133,7 +133,7 @@ func headerOf(u *records.Unit) (*payload.InputHeader, error) {
 
 // readsAs says how a unit reads outputs: whether it merges records of them, and
 // whether it works on an element of one.
-func (all *Inputs) readsAs(ctx context.Context, id mapreduce.JobID, u *records.Unit) (merges, element bool, err error) {
+func (all *inputReader) readsAs(ctx context.Context, id mapreduce.JobID, u *records.Unit) (merges, element bool, err error) {
 	stage, _, err := all.specs.StageOf(ctx, id, u)
 	if err != nil || stage == nil {
 		return true, false, err
@@ -144,7 +144,7 @@ func (all *Inputs) readsAs(ctx context.Context, id mapreduce.JobID, u *records.U
 
 // onlyNames reports whether the output of a unit only names some of its records. It
 // is held for that, as those of a few units are at a time.
-func (all *Inputs) onlyNames(ctx context.Context, id mapreduce.JobID, u *records.Unit) (bool, error) {
+func (all *inputReader) onlyNames(ctx context.Context, id mapreduce.JobID, u *records.Unit) (bool, error) {
 	leave, err := all.awaitLookup(ctx)
 	if err != nil {
 		return false, err
@@ -176,7 +176,7 @@ func holdOutput(ctx context.Context, u *records.Unit) (release func(), err error
 
 // awaitLookup waits until there is room to hold outputs and find out which records
 // they name.
-func (all *Inputs) awaitLookup(ctx context.Context) (leave func(), err error) {
+func (all *inputReader) awaitLookup(ctx context.Context) (leave func(), err error) {
 	select {
 	case all.lookups <- struct{}{}:
 		return func() { <-all.lookups }, nil
@@ -188,7 +188,7 @@ func (all *Inputs) awaitLookup(ctx context.Context) (leave func(), err error) {
 // sendReferred writes the records that the inputs of a unit which merges name without
 // holding them, where more than one input names their entity. While it waits for the
 // worker it holds the output of one unit.
-func (all *Inputs) sendReferred(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
+func (all *inputReader) sendReferred(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
 	wanted, err := all.neededRecords(ctx, id, u)
 	if err != nil || len(wanted) == 0 {
 		return err
@@ -220,7 +220,7 @@ func (all *Inputs) sendReferred(ctx context.Context, id mapreduce.JobID, u *reco
 
 // neededRecords returns which records the inputs of a unit name that it needs; none if it
 // merges none. All of these inputs are held for that, of a few units at a time.
-func (all *Inputs) neededRecords(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]output.Open, error) {
+func (all *inputReader) neededRecords(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]output.Open, error) {
 	if merges, _, err := all.readsAs(ctx, id, u); err != nil || !merges {
 		return nil, err
 	}

@@ -70,10 +70,10 @@ func splitEntries(data []byte, attempt int) ([][]byte, error) {
 	return entries, nil
 }
 
-// Journal returns the journal that an attempt at a unit goes on from, as it is sent,
+// journalOf returns the journal that an attempt at a unit goes on from, as it is sent,
 // and how many of its entries are the unit's own. In a job that repeats another the
 // other unit's entries come first; if that unit failed there, a report says how.
-func (t *Transfers) Journal(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, failed *protocol.Report, err error) {
+func (t *Transfers) journalOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, failed *protocol.Report, err error) {
 	if spec.Replay != "" && u.Level >= 0 {
 		was, err := t.jobs.View.Unit(ctx, spec.Replay, u.ID)
 		if err != nil {
@@ -118,7 +118,7 @@ func (t *Transfers) sendJournal(ctx context.Context, session *workers.Session, q
 		return err
 	}
 
-	data, _, _, err := t.Journal(ctx, q.Job, spec, u)
+	data, _, _, err := t.journalOf(ctx, q.Job, spec, u)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 // Package transfer carries what is too large for the messages of a session between workers
 // and the store: texts, inputs and outputs of units, their journals and evidence, and answers
-// of models. It knows sessions and no streams: those are package dispatch's.
+// of models. What is not too large it puts into the assignment of a unit. It knows sessions and
+// no streams: those are package dispatch's.
 package transfer
 
 import (
@@ -38,25 +39,23 @@ type Config struct {
 	AnswerAge   time.Duration // that they are kept for
 }
 
-// Transfers carry what is too large for the messages of a session. They read what a unit
-// works on for its assignment too. Their methods are safe for concurrent use.
+// Transfers carry what is too large for the messages of a session. They put into an
+// assignment what is not. Their methods are safe for concurrent use.
 type Transfers struct {
-	// Inputs are what units take, which their assignments have as well.
-	Inputs *Inputs
-
 	config     Config
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
 	specs      *jobspec.Finder
 	supervisor *cluster.Supervisor
+	inputs     *inputReader
 }
 
 // New returns transfers of the sessions on a scheduler.
 func New(j *jobs.Jobs, scheduler *schedule.Scheduler, grants *grant.Manager, specs *jobspec.Finder, s *cluster.Supervisor, c Config) *Transfers {
 	return &Transfers{
 		config: c, jobs: j, scheduler: scheduler, grants: grants, specs: specs, supervisor: s,
-		Inputs: &Inputs{jobs: j, specs: specs, lookups: make(chan struct{}, maxWanting)},
+		inputs: &inputReader{jobs: j, specs: specs, lookups: make(chan struct{}, maxWanting)},
 	}
 }
 
@@ -100,9 +99,9 @@ func (t *Transfers) sendBlob(ctx context.Context, session *workers.Session, q *p
 	case q.Blob.Kind == protocol.BlobOriginal:
 		return t.sendOriginal(ctx, q, u, w)
 	case q.Blob.Kind == protocol.BlobInputs:
-		return t.Inputs.send(ctx, q.Job, u, w)
+		return t.inputs.send(ctx, q.Job, u, w)
 	case q.Blob.Kind == protocol.BlobReferred && u.Inputs != nil:
-		return t.Inputs.sendReferred(ctx, q.Job, u, w)
+		return t.inputs.sendReferred(ctx, q.Job, u, w)
 	case q.Blob.Kind == protocol.BlobJournal:
 		return t.sendJournal(ctx, session, q, u, w)
 	case q.Blob.Kind == protocol.BlobWakeAnswer:

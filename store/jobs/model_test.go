@@ -460,7 +460,7 @@ func (m *machine) wake(t *rapid.T) {
 
 // answered returns the answer that attempts at a unit are given.
 func (m *machine) answered(id mapreduce.JobID, name string) string {
-	call, err := m.Look.Queue.WakeCall(m.Ctx, id, mapreduce.UnitID(name))
+	call, err := m.Look.View.WakeCall(m.Ctx, id, mapreduce.UnitID(name))
 	m.Must(err)
 	if call == nil {
 		return ""
@@ -470,7 +470,7 @@ func (m *machine) answered(id mapreduce.JobID, name string) string {
 
 // handle returns what a stored unit is parked under.
 func (m *machine) handle(id mapreduce.JobID, u *records.Unit) string {
-	all, err := m.Look.Queue.Parkings(m.Ctx, id, []*records.Unit{u})
+	all, err := m.Look.View.Parkings(m.Ctx, id, []*records.Unit{u})
 	m.Must(err)
 	if p := all[u.ID]; p != nil {
 		return p.Handle

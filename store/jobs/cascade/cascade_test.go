@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 		t.Errorf("%d units are parked, want 1", job.ParkedUnits)
 	}
 	for _, u := range w.Claim(j, id, s, 3) {
-		if call, err := j.Queue.WakeCall(w.Ctx, id, u.ID); err != nil || call == nil || string(call.Answer) != "accept" {
+		if call, err := j.View.WakeCall(w.Ctx, id, u.ID); err != nil || call == nil || string(call.Answer) != "accept" {
 			t.Errorf("%s was told %+v, %v", u.ID, call, err)
 		}
 	}

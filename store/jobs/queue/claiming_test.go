@@ -1,12 +1,16 @@
 package queue_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/protocol"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/jobstest"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/queue"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // Of two turns that claim the same units one commits, and the other claims what is left,
@@ -87,6 +91,83 @@ func TestWhatIsNotClaimedIsNoConflict(t *testing.T) {
 
 			if left := tt.candidates - tt.taken; len(res.Claimed) != left || runs != 1 {
 				t.Errorf("%d units were claimed in %d runs of the transaction, want %d in one", len(res.Claimed), runs, left)
+			}
+			w.Healthy()
+		})
+	}
+}
+
+// A claim rests on its job, its session and what its node was granted, which it reads with few
+// candidates or before many. It takes nothing if one of them changes while it is about to commit.
+func TestAClaimRestsOnWhatItReads(t *testing.T) {
+	type node struct {
+		*jobs.Jobs
+		w *jobstest.World
+	}
+	for name, change := range map[string]func(own, other node, id mapreduce.JobID, s jobstest.Binding){
+		"the job is paused": func(own, _ node, id mapreduce.JobID, _ jobstest.Binding) {
+			own.w.Must(own.Lifecycle.Pause(own.w.Ctx, id, records.AnyEpoch, "for a while"))
+		},
+		"the worker is lost": func(own, _ node, _ mapreduce.JobID, s jobstest.Binding) {
+			own.w.Expire(own.Jobs, s)
+		},
+		"the worker is elsewhere": func(_, other node, _ mapreduce.JobID, s jobstest.Binding) {
+			other.w.Bind(other.Jobs, s.ID)
+		},
+		"the slots went back": func(own, _ node, id mapreduce.JobID, _ jobstest.Binding) {
+			_, err := own.Grants.Return(own.w.Ctx, id, nodes.GiveBack{Slots: 1, ID: "back"})
+			own.w.Must(err)
+		},
+	} {
+		for _, units := range []int{3, 20} {
+			t.Run(fmt.Sprintf("%s, %d units", name, units), func(t *testing.T) {
+				w := jobstest.NewWorld(t, jobstest.Open(t), 2)
+				own, other := node{w.Nodes[0], w}, node{w.Nodes[1], w}
+				id := w.Submit(own.Jobs, jobstest.Spec(), jobstest.Texts(units))
+				s := w.Session(own.Jobs)
+				claim := w.ClaimOf(own.Jobs, id, s, units)
+
+				granted, err := own.Grants.Grant(w.Ctx, id, nodes.GrantRequest{Slots: int64(units), Parallelism: 64})
+				w.Must(err)
+				claim.Slots = queue.Share{Slots: granted.Slots, Taken: granted.Taken}
+
+				runs := 0
+				res := w.Turn(own.Jobs, &queue.Turn{Job: id, Claim: claim, Claiming: func([]queue.Claimed) {
+					if runs++; runs == 1 {
+						change(own, other, id, s)
+					}
+				}})
+				if runs != 1 || len(res.Claimed) > 0 {
+					t.Errorf("%d units are claimed, and were about to be %d times; want none, and once", len(res.Claimed), runs)
+				}
+				w.Healthy()
+			})
+		}
+	}
+}
+
+// A claim that has committed while its turn was about to is read back: no unit has two attempts.
+func TestAClaimThatCommitsTwice(t *testing.T) {
+	for _, units := range []int{3, 20} {
+		t.Run(fmt.Sprint(units), func(t *testing.T) {
+			w := jobstest.NewWorld(t, jobstest.Open(t), 1)
+			j := w.Nodes[0]
+			id := w.Submit(j, jobstest.Spec(), jobstest.Texts(units))
+			claim := w.ClaimOf(j, id, w.Session(j), units)
+
+			runs := 0
+			res := w.Turn(j, &queue.Turn{Job: id, Claim: claim, Claiming: func([]queue.Claimed) {
+				if runs++; runs == 1 {
+					w.Turn(j, &queue.Turn{Job: id, Claim: claim})
+				}
+			}})
+			if runs != 2 || len(res.Claimed) != units {
+				t.Errorf("%d units are claimed in %d runs, want %d in two", len(res.Claimed), runs, units)
+			}
+			for _, c := range res.Claimed {
+				if c.Unit.Attempt != 1 {
+					t.Errorf("unit %s has attempt %d, want 1", c.Unit.ID, c.Unit.Attempt)
+				}
 			}
 			w.Healthy()
 		})

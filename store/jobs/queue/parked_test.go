@@ -54,7 +54,7 @@ func TestParkedUnit(t *testing.T) {
 	if units := w.Claim(j, id, s, 1); len(units) > 0 {
 		t.Fatalf("a parked unit was claimed: %v", units)
 	}
-	all, err := j.Queue.Parkings(w.Ctx, id, []*records.Unit{now})
+	all, err := j.View.Parkings(w.Ctx, id, []*records.Unit{now})
 	w.Must(err)
 	want := map[mapreduce.UnitID]*mapreduce.Parking{u.ID: {Handle: "batch 7", Note: "it waits for batch 7"}}
 	if diff := cmp.Diff(want, all); diff != "" {
@@ -93,7 +93,7 @@ func TestParkedUnit(t *testing.T) {
 
 func wantAnswer(w *jobstest.World, id mapreduce.JobID, unit, want string) {
 	w.Helper()
-	call, err := w.Look.Queue.WakeCall(w.Ctx, id, mapreduce.UnitID(unit))
+	call, err := w.Look.View.WakeCall(w.Ctx, id, mapreduce.UnitID(unit))
 	w.Must(err)
 	switch {
 	case call == nil && want != "":

@@ -76,7 +76,7 @@ func TestDecideWaiting(t *testing.T) {
 	if waiting := w.Waiting(j, w.id); len(waiting) != 1 || waiting[0].Unit != u.ID {
 		t.Errorf("units that go on: %v", waiting)
 	}
-	call, err := j.Queue.WakeCall(w.Ctx, w.id, u.ID)
+	call, err := j.View.WakeCall(w.Ctx, w.id, u.ID)
 	if want := (&protocol.WakeCall{Handle: handle, Answer: []byte("after 3")}); err != nil || !cmp.Equal(want, call) {
 		t.Errorf("the unit is woken with %+v: %v", call, err)
 	}
@@ -187,7 +187,7 @@ func TestEndWaits(t *testing.T) {
 	if waiting := w.Waiting(w.Nodes[0], w.id); len(waiting) != 1 || waiting[0].Unit != u.ID {
 		t.Errorf("units that go on: %v", waiting)
 	}
-	call, err := w.Nodes[0].Queue.WakeCall(w.Ctx, w.id, u.ID)
+	call, err := w.Nodes[0].View.WakeCall(w.Ctx, w.id, u.ID)
 	if want := (&protocol.WakeCall{Handle: handle, Answer: []byte("over after 1")}); err != nil || !cmp.Equal(want, call) {
 		t.Errorf("the unit is woken with %+v: %v", call, err)
 	}
@@ -203,7 +203,7 @@ func TestEndWaits(t *testing.T) {
 		}
 	}
 	end(0, u, u.Attempt)
-	if call, err := w.Nodes[0].Queue.WakeCall(w.Ctx, w.id, u.ID); err != nil || string(call.Answer) != "after 2" {
+	if call, err := w.Nodes[0].View.WakeCall(w.Ctx, w.id, u.ID); err != nil || string(call.Answer) != "after 2" {
 		t.Errorf("the unit is woken with %+v: %v", call, err)
 	}
 	w.Healthy()
@@ -245,7 +245,7 @@ func TestEndWaitsAtOnce(t *testing.T) {
 		t.Errorf("units that go on (-want +got):\n%s", diff)
 	}
 	for i, answer := range map[int]string{0: "over", 1: "after 2", 4: "over"} {
-		if call, err := w.Nodes[0].Queue.WakeCall(w.Ctx, w.id, w.units[i].ID); err != nil || string(call.Answer) != answer {
+		if call, err := w.Nodes[0].View.WakeCall(w.Ctx, w.id, w.units[i].ID); err != nil || string(call.Answer) != answer {
 			t.Errorf("unit %d is woken with %+v, want %q: %v", i, call, answer, err)
 		}
 	}
