@@ -32,7 +32,7 @@ func (t *Transfers) putAnswer(ctx context.Context, session *workers.Session, q *
 		return nil, err
 	}
 
-	err = t.jobs.Answers.Keep(ctx, tenant, q.Blob.Key, data, t.answersSince())
+	err = t.jobs.Answers.Keep(ctx, tenant, q.Blob.Key, data, t.config.answersSince())
 	if err == nil {
 		err = t.trimAnswers(ctx, tenant)
 	}
@@ -55,7 +55,7 @@ func (t *Transfers) sendAnswer(ctx context.Context, session *workers.Session, q 
 
 	var data []byte
 	if shares {
-		data, err = t.jobs.Answers.Get(ctx, tenant, q.Blob.Key, t.answersSince())
+		data, err = t.jobs.Answers.Get(ctx, tenant, q.Blob.Key, t.config.answersSince())
 	}
 	if err != nil && !cluster.IsPermanent(err) {
 		return err
@@ -84,10 +84,10 @@ func (t *Transfers) answerSharingTenant(ctx context.Context, session *workers.Se
 
 // answersSince is when an answer must have been kept to count. It goes by this node's
 // clock, which may be wrong: an answer that is somewhat too old is not a wrong answer.
-func (t *Transfers) answersSince() time.Time { return time.Now().Add(-t.config.AnswerAge) }
+func (c *Config) answersSince() time.Time { return time.Now().Add(-c.AnswerAge) }
 
 func (t *Transfers) trimAnswers(ctx context.Context, tenant mapreduce.TenantID) error {
-	return t.jobs.Answers.Trim(ctx, tenant, t.config.AnswerBytes, t.answersSince())
+	return t.jobs.Answers.Trim(ctx, tenant, t.config.AnswerBytes, t.config.answersSince())
 }
 
 // trimEvery is how often answers that are too old are removed.
