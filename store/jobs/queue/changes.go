@@ -12,26 +12,6 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// ReadoptUnit makes a unit run again that was given up for lost, under a claim.
-func (changes *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
-	changes.Units.Dequeue(changes.Tx, changes.Job, u)
-	u.Status, u.Claim = uint32(mapreduce.Processing), claim
-
-	// What was charged when the worker was given up is reserved again: the report settles
-	// it.
-	owner := mapreduce.NodeID(u.Node)
-	changes.AddFor(owner, keys.Charged, 0, -u.Charged)
-	changes.AddFor(owner, keys.Reserved, 0, u.Charged)
-	u.Reserved, u.Charged = u.Charged, 0
-
-	if u.Started && u.Kills > 0 { // the worker was not lost after all
-		u.Kills--
-	}
-
-	changes.Add(keys.Running, u.Level, 1)
-	changes.Units.Set(changes.Tx, changes.Job, u)
-}
-
 // Changes are what one transaction changes of the units of a job. It writes units
 // as they change, and their counters and the checkpoint of what ended at the end.
 type Changes struct {

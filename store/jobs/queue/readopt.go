@@ -115,7 +115,7 @@ func (r *readoption) readoptUnits(ctx context.Context, holding []protocol.Held, 
 		}
 
 		id := name(len(taken))
-		changes.ReadoptUnit(u, id)
+		changes.readopt(u, id)
 		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
 		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
 		r.count(h.Job)
@@ -127,6 +127,26 @@ func (r *readoption) readoptUnits(ctx context.Context, holding []protocol.Held, 
 	}
 
 	return r.takeSlots(ctx)
+}
+
+// readopt makes a unit run again that was given up for lost, under a claim.
+func (changes *Changes) readopt(u *storagev1.Unit, claim string) {
+	changes.Units.Dequeue(changes.Tx, changes.Job, u)
+	u.Status, u.Claim = uint32(mapreduce.Processing), claim
+
+	// What was charged when the worker was given up is reserved again: the report settles
+	// it.
+	owner := mapreduce.NodeID(u.Node)
+	changes.AddFor(owner, keys.Charged, 0, -u.Charged)
+	changes.AddFor(owner, keys.Reserved, 0, u.Charged)
+	u.Reserved, u.Charged = u.Charged, 0
+
+	if u.Started && u.Kills > 0 { // the worker was not lost after all
+		u.Kills--
+	}
+
+	changes.Add(keys.Running, u.Level, 1)
+	changes.Units.Set(changes.Tx, changes.Job, u)
 }
 
 // count counts a unit that stays, or was taken back.
