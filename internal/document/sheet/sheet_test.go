@@ -98,6 +98,37 @@ func TestMergedRows(t *testing.T) {
 	}
 }
 
+// TestWideCellBelow: rows below an empty row go on with a table also if a merged cell of theirs reaches
+// beyond its head, and a column within them is empty.
+func TestWideCellBelow(t *testing.T) {
+	text := new(richtext.Writer)
+	w := sheet.Writer{Text: text}
+	for i, r := range []struct {
+		cells []string
+		spans []int
+	}{
+		{[]string{"a", "b", "c", "d", "e"}, nil},
+		{[]string{"x", "1", "k", "2", "3"}, nil},
+		{[]string{"v", "7", "", "8", "9"}, nil},
+		{},
+		{[]string{"y", "4", "", "5", "6"}, []int{1, 1, 1, 1, 2}},
+	} {
+		if err := w.MergedRow(i+1, r.cells, r.spans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End()
+
+	d, err := text.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| x | 1 | k | 2 | 3 |\n| v | 7 |  | 8 | 9 |\n| y | 4 |  | 5 | 6 ||\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	w := sheet.Writer{Text: new(richtext.Writer)}
 	if err := w.Row(1, make([]string, sheet.MaxColumns+1)); !errors.As(err, new(*document.RefusedError)) {
