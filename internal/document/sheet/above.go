@@ -90,7 +90,7 @@ func (t *tableAbove) add(r row) {
 // continues reports whether rows that stand below the table and an empty row belong to it: the first one
 // stands in its columns, has as many values as its rows, and is no head. It has a number below a head of
 // text and numbers, or texts that stand above, too. If its numbers may be days or years, where none stand
-// above, it is a head of rows below it, if there are any.
+// above, it is a head of rows below it, if there are any. A round number alone, such as 2000, is seldom a year.
 func (t *tableAbove) continues(rows []row) bool {
 	first := rows[0]
 	if t.rows == 0 || first.values() < max(2, t.least) || first.first+len(first.cells) > t.columns.to {
@@ -100,7 +100,7 @@ func (t *tableAbove) continues(rows []row) bool {
 		return false
 	}
 
-	numbers, days, known, strange := 0, 0, 0, 0
+	numbers, days, round, known, strange := 0, 0, 0, 0, 0
 	for i, text := range first.cells {
 		text = strings.TrimSpace(text)
 		head, above := t.headOf(first.first+i), t.filled[first.first+i]
@@ -114,6 +114,9 @@ func (t *tableAbove) continues(rows []row) bool {
 			if isDayOrYear(text) && above.days == 0 {
 				days++
 			}
+			if strings.HasSuffix(text, "00") || strings.HasSuffix(text, "50") {
+				round++
+			}
 		case !number && above.texts[text]:
 			known++
 		case !number && above.numbers == above.values:
@@ -122,7 +125,7 @@ func (t *tableAbove) continues(rows []row) bool {
 	}
 
 	if numbers > 0 {
-		return numbers > days || len(rows) == 1
+		return numbers > days || numbers == 1 && round == 1 || len(rows) == 1
 	}
 	return known > strange
 }

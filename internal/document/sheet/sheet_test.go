@@ -33,6 +33,8 @@ func TestRows(t *testing.T) {
 		{"a head of years below numbers", [][]string{{"a", "b"}, {"x", "1"}, nil, {"c", "2024"}, {"y", "2"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n\n| c | 2024 |\n| --- | --- |\n| y | 2 |\n"},
 		{"a head of days below numbers", [][]string{{"a", "b"}, {"x", "1"}, nil, {"c", "Jan-24 (=2024-01-01)"}, {"y", "2"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n\n| c | Jan-24 (=2024-01-01) |\n| --- | --- |\n| y | 2 |\n"},
 		{"a number like a year alone", [][]string{{"a", "b"}, {"x", "1"}, nil, {"y", "2024"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n| y | 2024 |\n"},
+		{"a round number alone", [][]string{{"a", "b"}, {"x", "1"}, nil, {"y", "2000"}, {"z", "3"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n| y | 2000 |\n| z | 3 |\n"},
+		{"round numbers like years", [][]string{{"a", "b", "c"}, {"x", "1", "2"}, nil, {"d", "1950", "2000"}, {"z", "4", "5"}}, "| a | b | c |\n| --- | --- | --- |\n| x | 1 | 2 |\n\n| d | 1950 | 2000 |\n| --- | --- | --- |\n| z | 4 | 5 |\n"},
 		{"a number like a year beside another", [][]string{{"a", "b", "c"}, {"x", "1", "2"}, nil, {"y", "2024", "3"}, {"z", "4", "5"}}, "| a | b | c |\n| --- | --- | --- |\n| x | 1 | 2 |\n| y | 2024 | 3 |\n| z | 4 | 5 |\n"},
 		{"years below years", [][]string{{"a", "b"}, {"x", "2023"}, nil, {"y", "2024"}, {"z", "2025"}}, "| a | b |\n| --- | --- |\n| x | 2023 |\n| y | 2024 |\n| z | 2025 |\n"},
 		{"a column that is empty below", [][]string{{"a", "b", "c", "d", "e"}, {"x", "1", "k", "2", "3"}, {"v", "7", "", "8", "9"}, nil, {"y", "4", "", "5", "6"}}, "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| x | 1 | k | 2 | 3 |\n| v | 7 |  | 8 | 9 |\n| y | 4 |  | 5 | 6 |\n"},
