@@ -68,16 +68,18 @@ func dividedColumns(above, row []Cell) (columns []int, ok bool) {
 	return columns, len(columns) > 0
 }
 
-// haveNumbers reports whether rows have numbers in some columns, and no other texts.
+// haveNumbers reports whether rows have numbers in some columns, which are sorted, and no other texts.
 func haveNumbers(rows iter.Seq[[]Cell], columns []int) bool {
-	first, last := columns[0], columns[len(columns)-1]
 	found := false
 	for row := range rows {
 		column := 0
 		for _, c := range row {
 			from, to := column, column+c.width()
 			column = to
-			if to <= first || from > last || !slices.ContainsFunc(columns, func(i int) bool { return from <= i && i < to }) {
+
+			// Tables may have many thousands of columns.
+			next, _ := slices.BinarySearch(columns, from)
+			if next == len(columns) || columns[next] >= to {
 				continue
 			}
 
@@ -88,6 +90,7 @@ func haveNumbers(rows iter.Seq[[]Cell], columns []int) bool {
 			found = found || number
 		}
 	}
+
 	return found
 }
 

@@ -2,8 +2,10 @@ package richtext_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -202,6 +204,25 @@ func TestTallHeads(t *testing.T) {
 		if diff := cmp.Diff(test.want, d.Text); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
+	}
+}
+
+// TestHeadOfManyColumns: whether a head goes on is told in time that grows with the cells of its table, not
+// with their square, which would be a minute here.
+func TestHeadOfManyColumns(t *testing.T) {
+	const columns = 300_000
+	row := func(first richtext.Cell, text string) []richtext.Cell {
+		return append([]richtext.Cell{first}, slices.Repeat([]richtext.Cell{{Text: text}}, columns)...)
+	}
+	part := richtext.Cell{Text: "Part", Tall: true}
+	above := []richtext.Cell{{Text: "Part"}, {Text: "Net", Span: columns}}
+
+	begun := time.Now()
+	if !richtext.HeadGoesOn(above, row(part, "A"), slices.Values([][]richtext.Cell{row(part, "1")}), false) {
+		t.Error("the head ends above its names")
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
