@@ -186,6 +186,9 @@ func TestTallHeads(t *testing.T) {
 	}{
 		{"beside a name of several columns", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), cells("Bolt", "1", "2")}, "| Part | Net | Net |\n| Part | EUR | USD |\n| --- | --- | --- |\n| Bolt | 1 | 2 |\n"},
 		{"with years", 0, [][]richtext.Cell{wide, cells("^Part", "2024", "Q2"), cells("Bolt", "1 kg", "-")}, "| Part | Net | Net |\n| Part | 2024 | Q2 |\n" + rule + "| Bolt | 1 kg | - |\n"},
+		{"with days", 0, [][]richtext.Cell{wide, cells("^Part", "31.12.2024", "2023-12-31"), cells("Bolt", "1", "2")}, "| Part | Net | Net |\n| Part | 31.12.2024 | 2023-12-31 |\n" + rule + "| Bolt | 1 | 2 |\n"},
+		{"above a sum", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), cells("Bolt", "1", "n/a"), {{Text: "Total", Span: 2}, {Text: "2"}}}, "| Part | Net | Net |\n| Part | EUR | USD |\n" + rule + "| Bolt | 1 | n/a |\n| Total || 2 |\n"},
+		{"above wide cells alone", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), {{Text: "Total 2024", Span: 3}}}, "| Part | Net | Net |\n" + rule + "| Part | EUR | USD |\n| Total 2024 |||\n"},
 		{"of a form", 0, [][]richtext.Cell{buyer, cells("^Buyer", "Street 5", "Paris"), cells("Sum", "1", "2")}, "| Buyer | ACME | ACME |\n" + rule + "| Buyer | Street 5 | Paris |\n| Sum | 1 | 2 |\n"},
 		{"of a form with words", 0, [][]richtext.Cell{buyer, cells("^Buyer", "Main Street", "Paris"), cells("Seller", "Bob", "Rome")}, "| Buyer | ACME | ACME |\n" + rule + "| Buyer | Main Street | Paris |\n| Seller | Bob | Rome |\n"},
 		{"of a form with labels", 0, [][]richtext.Cell{{{Text: "Buyer:"}, {Text: "ACME", Span: 2}}, cells("^Buyer:", "Main Street", "Paris"), cells("Sum:", "1", "2")}, "| Buyer: | ACME | ACME |\n" + rule + "| Buyer: | Main Street | Paris |\n| Sum: | 1 | 2 |\n"},
