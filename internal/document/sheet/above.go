@@ -13,8 +13,8 @@ import (
 // A tableAbove is what is known of the table that is open, to tell whether the rows below an empty one
 // belong to it, or begin a table of their own.
 type tableAbove struct {
-	heads   []row
-	columns columns // those of the head
+	names   map[int]string // those of the head, by column
+	columns columns        // those of the head
 	rows    int
 	least   int // values of the row below the head that has the fewest
 	filled  map[int]*columnAbove
@@ -37,9 +37,8 @@ const (
 
 // newTableAbove returns what a head tells of its table.
 func newTableAbove(heads []row) *tableAbove {
-	t := &tableAbove{columns: columns{heads[0].first, 0}, filled: map[int]*columnAbove{}}
+	t := &tableAbove{names: heads[len(heads)-1].names(), columns: columns{heads[0].first, 0}, filled: map[int]*columnAbove{}}
 	for _, r := range heads {
-		t.heads = append(t.heads, r.keptCopy())
 		t.columns.to = max(t.columns.to, r.first+richtext.Width(cellsOf(r)))
 	}
 	return t
@@ -103,7 +102,7 @@ func (t *tableAbove) continues(rows []row) bool {
 	numbers, days, round, known, strange := 0, 0, 0, 0, 0
 	for i, text := range first.cells {
 		text = strings.TrimSpace(text)
-		head, above := t.headOf(first.first+i), t.filled[first.first+i]
+		head, above := t.names[first.first+i], t.filled[first.first+i]
 
 		switch number := isNumber(text); {
 		case text == "" || above == nil:
@@ -130,16 +129,18 @@ func (t *tableAbove) continues(rows []row) bool {
 	return known > strange
 }
 
-// headOf returns the text of the head above a column, which is that of its last row.
-func (t *tableAbove) headOf(column int) string {
-	last := t.heads[len(t.heads)-1]
-	for i := column - last.first; 0 <= i && i < len(last.cells); i-- {
-		// A cell that covers several columns is the head of each.
-		if text := strings.TrimSpace(last.cells[i]); text != "" && i+last.spanOf(i) > column-last.first {
-			return text
+// names returns the texts of the row by column. A cell that covers several columns is the name of each.
+func (r row) names() map[int]string {
+	names := map[int]string{}
+	for i := 0; i < len(r.cells); i += r.spanOf(i) {
+		text := strings.TrimSpace(r.cells[i])
+		for n := range r.spanOf(i) {
+			if text != "" {
+				names[r.first+i+n] = text
+			}
 		}
 	}
-	return ""
+	return names
 }
 
 // begin returns the column of the first value of the row.

@@ -3,8 +3,10 @@ package sheet_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -128,6 +130,26 @@ func TestWideCellBelow(t *testing.T) {
 	want := "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| x | 1 | k | 2 | 3 |\n| v | 7 |  | 8 | 9 |\n| y | 4 |  | 5 | 6 ||\n"
 	if diff := cmp.Diff(want, d.Text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGapsInWideTable: each row below an empty one is compared with the head in time that grows with its
+// cells, not with their square, which would be some 15 s here.
+func TestGapsInWideTable(t *testing.T) {
+	head, values := make([]string, sheet.MaxColumns), slices.Repeat([]string{"1"}, sheet.MaxColumns)
+	head[0], head[len(head)-1] = "a", "z"
+
+	begun := time.Now()
+	w := sheet.Writer{Text: &richtext.Writer{MaxBytes: 1 << 20}}
+	for i := range 40 {
+		for _, row := range [][]string{head, values, nil}[min(i, 1):] {
+			if err := w.Row(2*i+1, row); err != nil && !errors.As(err, new(*document.RefusedError)) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if took := time.Since(begun); took > 6*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
