@@ -63,6 +63,8 @@ func TestOpenQuote(t *testing.T) {
 		{"of a word within the quotes of its cell", "a,b\n1,\"the \"A\" c, d\"\n2,e\n", "| a | b |\n| --- | --- |\n| 1 | the \"A\" c, d |\n| 2 | e |\n", nil},
 		{"behind backslashes", "a,b\n\"x \\\"y\\\" and\nz\",2\n", "| a | b |\n| --- | --- |\n| x \\\"y\\\" and z | 2 |\n", nil},
 		{"closed before blanks", "a,b\n\"c, d\" ,\"1\"\t\n\"e\nf\",2\n", "| a | b |\n| --- | --- |\n| c, d | 1 |\n| e f | 2 |\n", nil},
+		{"opened behind blanks", "a, b\n1, \"c, d\"\n\t\"e \"\"f\"\"\", 2\n3, \"\"\n", "| a | b |\n| --- | --- |\n| 1 | c, d |\n| e \"f\" | 2 |\n| 3 |  |\n", nil},
+		{"of words behind blanks", "a,b\n1, \"x\" or \"y\"\n2, \"u\n3,v\"\n", "| a | b |\n| --- | --- |\n| 1 | \"x\" or \"y\" |\n| 2 | \"u |\n| 3 | v\" |\n", nil},
 		{"one that closes at the end", "a,b\n1,\"2\n3\"", "| a | b |\n| --- | --- |\n| 1 | 2 3 |\n", nil},
 		{"two for one", "a,b\n1,\"2\"\"\"\r\n", "| a | b |\n| --- | --- |\n| 1 | 2\" |\n", nil},
 	} {
