@@ -53,29 +53,8 @@ func (q *quotes) each(visit func(open int), blank func(from, to int)) {
 		row, cells := at, 0
 		lineEnd, fits := q.lineAt(at)
 
-		for ended := false; !ended; {
-			cells++
-			if open := at + blanksBefore(q.content[at:], q.separator); open > at && q.quotesCell(open) {
-				blank(at, open)
-				at = open
-			}
-
-			end := at
-			if q.content[at] == '"' {
-				end = q.closeOf(at)
-				// What closes it may be a quote of a later row, which begins a cell before.
-				if end < 0 || at < lineEnd && lineEnd < end && fits && q.opensBetween(lineEnd, end) {
-					if q.first < 0 {
-						q.first = at
-					}
-					visit(at)
-					end = at
-				} else if n := blanksBefore(q.content[end:], q.separator); n > 0 {
-					blank(end, end+n)
-				}
-			}
-
-			at = cellEnd(q.content, end, q.separator)
+		for ended := false; !ended; cells++ {
+			at = cellEnd(q.content, q.readQuotes(at, lineEnd, fits, visit, blank), q.separator)
 			ended = at == len(q.content) || q.content[at-1] == '\n'
 		}
 
@@ -83,6 +62,33 @@ func (q *quotes) each(visit func(open int), blank func(from, to int)) {
 			q.width = cells
 		}
 	}
+}
+
+// readQuotes returns where the quotes end that a cell begins with; where the cell begins, if it has none, or
+// such as do not close. lineEnd and fits are those of the line that its row begins with.
+func (q *quotes) readQuotes(at, lineEnd int, fits bool, visit func(open int), blank func(from, to int)) int {
+	if open := at + blanksBefore(q.content[at:], q.separator); open > at && q.quotesCell(open) {
+		blank(at, open)
+		at = open
+	}
+	if q.content[at] != '"' {
+		return at
+	}
+
+	// What closes it may be a quote of a later row, which begins a cell before.
+	end := q.closeOf(at)
+	if end < 0 || at < lineEnd && lineEnd < end && fits && q.opensBetween(lineEnd, end) {
+		if q.first < 0 {
+			q.first = at
+		}
+		visit(at)
+		return at
+	}
+
+	if n := blanksBefore(q.content[end:], q.separator); n > 0 {
+		blank(end, end+n)
+	}
+	return end
 }
 
 // lineAt returns where the line ends that begins at a place, and whether it has as many separators as the
