@@ -1,6 +1,7 @@
 package compound
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
@@ -10,19 +11,13 @@ import (
 )
 
 // decodePages decodes text of the first code page that is known and has all of its characters. It
-// guesses the charset if there is none: UTF-8 if it is that. Some programs write UTF-8 and say the page of their machine:
-// such text is taken for what it is, if the page has a byte for each character.
+// guesses the charset if there is none: UTF-8 if it is that. Some programs write UTF-8 and say the page of
+// their machine: such text is taken for what it is, if the page has a byte for each character.
 func decodePages(data []byte, pages ...int) (string, error) {
-	for _, page := range pages {
-		if pageName(page) == "" {
-			continue
-		}
-		if looksLikeUTF8(data, page) {
-			return decodeAsSaid(data)
-		}
-		break
+	known := slices.IndexFunc(pages, func(page int) bool { return pageName(page) != "" })
+	if known >= 0 && looksLikeUTF8(data, pages[known]) {
+		return decodeAsSaid(data)
 	}
-
 	return decodeAsSaid(data, pages...)
 }
 

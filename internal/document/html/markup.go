@@ -319,7 +319,7 @@ func (r *reader) end(name string) {
 	case "ul", "ol", "menu":
 		r.endParagraph()
 		r.lists = r.lists[:max(0, len(r.lists)-1)]
-	case "td", "th", "table", "thead":
+	case "td", "th", "table", "thead", "tbody", "tfoot":
 		r.endTablePart(name)
 	case "sup":
 		r.raised = max(0, r.raised-1)

@@ -66,7 +66,7 @@ func (r *reader) startTable(name string, attributes map[string]string) bool {
 		r.tables = append(r.tables, &openTable{})
 	case "caption":
 		r.endParagraph()
-	case "thead", "tr", "td", "th":
+	case "thead", "tbody", "tfoot", "tr", "td", "th":
 		t := r.table()
 		if t == nil { // no part of a table
 			r.endParagraph()
@@ -85,8 +85,9 @@ func (r *reader) startPart(t *openTable, name string, attributes map[string]stri
 	r.endCell(t)
 
 	switch name {
-	case "thead":
-		t.inHead = true
+	case "thead", "tbody", "tfoot":
+		t.inHead = name == "thead"
+		clear(t.hanging) // cells end with their part of the table
 	case "tr":
 		if len(t.rows) < maxRows {
 			r.addRow(t)
@@ -183,9 +184,10 @@ func (r *reader) endTablePart(name string) {
 		r.endParagraph()
 	case name == "table":
 		r.endTable()
-	case name == "thead":
+	case name == "thead", name == "tbody", name == "tfoot":
 		r.endCell(t)
 		t.inHead = false
+		clear(t.hanging)
 	default:
 		r.endCell(t)
 	}

@@ -33,6 +33,10 @@ func TestWrite(t *testing.T) {
 			"heads of two rows", "<table><tr><th rowspan=2>P<th colspan=2>H<tr><th>1<th>2<tr><td>x<td colspan=2>9</table>",
 			"| P | H | H |\n| P | 1 | 2 |\n| --- | --- | --- |\n| x | 9 ||\n",
 		},
+		{
+			"cells taller than their part", "<table><thead><tr><th rowspan=2>a<th rowspan=2>b<tbody><tr><td>1<td rowspan=5>2<tr><td>3</tbody><tfoot><tr><td>4<td>5</table>",
+			"| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 2 |\n| 4 | 5 |\n",
+		},
 		{"deep", strings.Repeat("<table><tr><td>", 60) + "x" + strings.Repeat("</table>", 60) + "y", "x\ny\n"},
 		{"a frame", "<table><tr><td><p>a<p>b</table>", "a\nb\n"},
 		{"raised", "m<sup>2</sup> x<sup><a href=#1>3</a></sup>. <a href=x>link</a>", "m² x[^3]. link\n"},

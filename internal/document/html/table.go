@@ -32,6 +32,7 @@ type gridRow struct {
 	cells []gridCell
 	head  bool // it is in the head of the table
 	foot  bool // it is in its foot
+	part  int  // of the table that it is in, such as a tbody
 
 	hidden bool // it does not show
 }
@@ -63,6 +64,7 @@ type gridReader struct {
 type openGrid struct {
 	*grid
 	group string // thead, tbody or tfoot
+	part  int    // how many of these have begun or ended
 	cell  bool   // the last cell is open
 }
 
@@ -116,10 +118,11 @@ func (r *gridReader) begin(name string, z *xhtml.Tokenizer, more bool, pos, end 
 	case "thead", "tbody", "tfoot":
 		t.endCell(pos)
 		t.group = name
+		t.part++
 		t.said = t.said || name == "thead"
 	case "tr":
 		t.endCell(pos)
-		t.rows = append(t.rows, gridRow{head: t.group == "thead", foot: t.group == "tfoot", hidden: isHidden(name, tagAttributes(z, more))})
+		t.rows = append(t.rows, gridRow{head: t.group == "thead", foot: t.group == "tfoot", part: t.part, hidden: isHidden(name, tagAttributes(z, more))})
 	case "td", "th":
 		t.endCell(pos)
 		if len(t.rows) == 0 {
@@ -184,7 +187,7 @@ func (c *gridCell) spans(z *xhtml.Tokenizer, more bool) {
 		c.across = min(n, maxAcross)
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(attrs["rowspan"])); err == nil && n >= 0 {
-		if c.down = min(n, maxDown); n == 0 { // to the end of the table
+		if c.down = min(n, maxDown); n == 0 { // to the end of its part of the table
 			c.down = maxDown
 		}
 	}
@@ -213,6 +216,7 @@ func (r *gridReader) end(name string, pos, end int) {
 	case "thead", "tbody", "tfoot":
 		t.endCell(pos)
 		t.group = ""
+		t.part++
 	case "caption":
 		if t.caption.to == t.caption.from {
 			t.caption.to = pos

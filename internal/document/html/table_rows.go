@@ -55,15 +55,14 @@ func headsOf(rows []readRow) (heads int) {
 		switch {
 		case (row.head || row.named) && heads == i:
 			heads++
-		case i > 0 && i == max(heads, 1) && !rows[i-1].head && goesOn(rows, i, heads > 0):
+		case i > 0 && i == max(heads, 1) && goesOn(rows, i, heads > 0):
 			heads = i + 1
 		}
 	}
 	return heads
 }
 
-// goesOn reports whether row i belongs to the head that the row above it ends, as cells cover both. The
-// part of a table for heads has none that end behind it.
+// goesOn reports whether row i belongs to the head that the row above it ends, as cells cover both.
 func goesOn(rows []readRow, i int, said bool) bool {
 	above, row := rows[i-1].cellsAcross(), rows[i].cellsAcross()
 	if said {
@@ -101,10 +100,17 @@ type hangingCell struct {
 type rowReader struct {
 	page    *htmlParser
 	covered map[int]hangingCell // by column
+	part    int                 // of the table that the row above is in
 }
 
 // read reads a row below those that were read before. The page is refused if it has too many cells.
 func (r *rowReader) read(row gridRow) readRow {
+	// Browsers end cells with their part of the table, whatever they say.
+	if row.part != r.part {
+		r.part = row.part
+		clear(r.covered)
+	}
+
 	one := readRow{gridRow: row, named: len(row.cells) > 1}
 	for _, c := range row.cells {
 		if c.hidden {

@@ -24,6 +24,8 @@ func TestTables(t *testing.T) {
 		{"a name of several rows and columns", "<table><tr><th rowspan=2 colspan=2>Logo<th>Net<tr><td>EUR<tr><td>Bolt<td>M<td>1</table>", "| Logo | Logo | Net |\n| --- | --- | --- |\n| Logo || EUR |\n| Bolt | M | 1 |"},
 		{"a cell of several rows", "<table><tr><th>Year<th>Month<tr><td rowspan=2>2025<td>May<tr><td>June</table>", "| Year | Month |\n| --- | --- |\n| 2025 | May |\n| 2025 | June |"},
 		{"rows to the end", "<table><tr><th>Year<th>Month<tr><td rowspan=0>2025<td>May<tr><td>June</table>", "| Year | Month |\n| --- | --- |\n| 2025 | May |\n| 2025 | June |"},
+		{"heads that are taller than their part", "<table><thead><tr><th rowspan=2>a<th rowspan=2>b</thead><tbody><tr><td>1<td>2<tr><td>3<td>4</table>", "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"},
+		{"cells to the end of their part", "<table><tr><th>Year<th>Month<tbody><tr><td rowspan=0>2025<td>May<tr><td>June<tbody><tr><td rowspan=9>2026<td>May</tbody><tr><td>2027<td>May</table>", "| Year | Month |\n| --- | --- |\n| 2025 | May |\n| 2025 | June |\n| 2026 | May |\n| 2027 | May |"},
 		{"a cell of several columns", "<table><tr><th>a<th>b<th>c<tr><td colspan=2>sum<td>5</table>", "| a | b | c |\n| --- | --- | --- |\n| sum || 5 |"},
 		{"a foot above", "<table><tr><th>a<th>b<tfoot><tr><td>sum<td>1</tfoot><tbody><tr><td>x<td>1</table>", "| a | b |\n| --- | --- |\n| x | 1 |\n| sum | 1 |"},
 		{"nested", "<table><tr><th>step<th>do<tr><td>1<td>see <table><tr><th>if<th>then<tr><td>yes<td>go</table> below</table>", "| step | do |\n| --- | --- |\n| 1 | see below |\n\n| if | then |\n| --- | --- |\n| yes | go |"},

@@ -167,16 +167,22 @@ func Separator(name, mediaType, content string) rune {
 	}
 
 	// Nothing says it, so the lines tell: those from the first on with which most of the others agree, and
-	// more than stand above. A title above a table may have commas of its own.
-	lines := sample
+	// more than stand above. A title above a table may have commas of its own, or no separators at all.
+	lines, parted := sample, 0
 	for above := range maxTitles {
-		if found, agree := likely(lines); agree > above {
+		lines = strings.TrimLeft(lines, "\r\n")
+		found, agree, parts := likely(lines)
+		if agree > parted && (above == 0 || agree > 1) {
 			return found
+		}
+
+		if parts {
+			parted++
 		}
 		_, lines, _ = strings.Cut(lines, "\n")
 	}
 
-	found, _ := likely(sample)
+	found, _, _ := likely(sample)
 	return found
 }
 
@@ -186,20 +192,42 @@ const (
 )
 
 // likely returns the separator that makes the most cells in lines that have as many cells as the first, and
-// how many lines these are; 0 if they are fewer than half of the lines.
-func likely(lines string) (found rune, agree int) {
+// how many lines these are; 0 if they are fewer than half of the lines. parts is whether any separator parts
+// the first line.
+func likely(lines string) (found rune, agree int, parts bool) {
+	decimals := hasDecimalCommas(lines)
+
 	found, most := ',', 0
 	for _, separator := range ",;\t|" {
 		width, same, all := alike(lines, separator)
+		parts = parts || width > 1
+
+		// What else parts the lines as often parts numbers such as 1,5.
+		if separator == ',' && decimals {
+			width = 1
+		}
 		if width*same <= most {
 			continue
 		}
+
 		found, most, agree = separator, width*same, same
 		if 2*same < all {
 			agree = 0
 		}
 	}
-	return found, agree
+
+	return found, agree, parts
+}
+
+// hasDecimalCommas reports whether all commas stand between digits.
+func hasDecimalCommas(lines string) bool {
+	isDigit := func(i int) bool { return 0 <= i && i < len(lines) && '0' <= lines[i] && lines[i] <= '9' }
+	for i := range len(lines) {
+		if lines[i] == ',' && !(isDigit(i-1) && isDigit(i+1)) {
+			return false
+		}
+	}
+	return true
 }
 
 // alike returns how many cells a separator makes of the first line, in how many lines it makes as many, and

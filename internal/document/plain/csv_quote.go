@@ -5,13 +5,13 @@ import "strings"
 // quoteLiterally returns a table whose cells that begin with a quote which does not close have a space
 // before it, so that the library reads it as a character, and the line of the first of them; 0 if there
 // is none. The library would take what follows to be the same cell. The space is trimmed with others.
-// Blanks between the quotes that close a cell and its end are left out, as the library would not see that
-// it ends.
+// Blanks between the quotes of a cell and its beginning or end are left out, as the library would not see
+// that it is quoted, or that it ends.
 func quoteLiterally(content string, separator rune) (string, int) {
 	var out strings.Builder
 	copied := 0
 
-	q := quotes{content: content, separator: separator, first: -1, closing: -1, opening: -1}
+	q := quotes{content: content, separator: separator, first: -1, closing: -1, opening: -1, odd: -1}
 	q.each(func(open int) {
 		out.WriteString(content[copied:open])
 		out.WriteByte(' ')
@@ -41,36 +41,20 @@ type quotes struct {
 	width     int // cells of the first row; 0 before it is read
 	first     int // the first that does not close; -1 if all do
 
-	// Where the next quotes stand that close a cell, and those that begin one: the last that were found,
-	// as no search begins before another; len(content) if there are none.
-	closing, opening int
+	// Where the next quotes stand that close a cell, those that begin one, and those of an odd number: the last
+	// that were found, as no search begins before another; len(content) if there are none.
+	closing, opening, odd int
 }
 
 // each calls visit for each quote that begins a cell and does not close, and blank for the blanks
-// behind those that close one.
+// before those that begin one and behind those that close one.
 func (q *quotes) each(visit func(open int), blank func(from, to int)) {
 	for at := 0; at < len(q.content); {
 		row, cells := at, 0
 		lineEnd, fits := q.lineAt(at)
 
-		for ended := false; !ended; {
-			cells++
-			end := at
-			if q.content[at] == '"' {
-				end = q.closeOf(at)
-				// What closes it may be a quote of a later row, which begins a cell before.
-				if end < 0 || at < lineEnd && lineEnd < end && fits && q.opensBetween(lineEnd, end) {
-					if q.first < 0 {
-						q.first = at
-					}
-					visit(at)
-					end = at
-				} else if n := blanksBefore(q.content[end:], q.separator); n > 0 {
-					blank(end, end+n)
-				}
-			}
-
-			at = cellEnd(q.content, end, q.separator)
+		for ended := false; !ended; cells++ {
+			at = cellEnd(q.content, q.readQuotes(at, lineEnd, fits, visit, blank), q.separator)
 			ended = at == len(q.content) || q.content[at-1] == '\n'
 		}
 
@@ -78,6 +62,33 @@ func (q *quotes) each(visit func(open int), blank func(from, to int)) {
 			q.width = cells
 		}
 	}
+}
+
+// readQuotes returns where the quotes end that a cell begins with; where the cell begins, if it has none, or
+// such as do not close. lineEnd and fits are those of the line that its row begins with.
+func (q *quotes) readQuotes(at, lineEnd int, fits bool, visit func(open int), blank func(from, to int)) int {
+	if open := at + blanksBefore(q.content[at:], q.separator); open > at && q.quotesCell(open) {
+		blank(at, open)
+		at = open
+	}
+	if q.content[at] != '"' {
+		return at
+	}
+
+	// What closes it may be a quote of a later row, which begins a cell before.
+	end := q.closeOf(at)
+	if end < 0 || at < lineEnd && lineEnd < end && fits && q.opensBetween(lineEnd, end) {
+		if q.first < 0 {
+			q.first = at
+		}
+		visit(at)
+		return at
+	}
+
+	if n := blanksBefore(q.content[end:], q.separator); n > 0 {
+		blank(end, end+n)
+	}
+	return end
 }
 
 // lineAt returns where the line ends that begins at a place, and whether it has as many separators as the
@@ -104,6 +115,24 @@ func (q *quotes) closeOf(open int) int {
 		return -1
 	}
 	return q.closing + runOf(q.content[q.closing:])
+}
+
+// quotesCell reports whether quotes at a place, behind blanks, are those of a cell: the next ones close it, in
+// the same line. Others are characters, as in 5, "x" or "y".
+func (q *quotes) quotesCell(open int) bool {
+	run := runOf(q.content[open:])
+	end := open + run
+	if run%2 == 0 {
+		return run > 0 && endsCell(q.content[end:], q.separator)
+	}
+
+	if q.odd < end {
+		q.odd = q.oddFrom(end, func(int, int) bool { return true })
+	}
+	if q.odd == len(q.content) || !endsCell(q.content[q.odd+runOf(q.content[q.odd:]):], q.separator) {
+		return false
+	}
+	return !strings.Contains(q.content[end:q.odd], "\n")
 }
 
 // opensBetween reports whether quotes between two places begin a cell. Within a cell that is quoted as it

@@ -37,9 +37,9 @@ func DividesNames(above, row []Cell) bool {
 	return ok && slices.ContainsFunc(row, func(c Cell) bool { return c.Tall })
 }
 
-// namePattern finds what may name columns by themselves: no number but a year, or one such as Q1, and
-// not the label of a form.
-var namePattern = regexp.MustCompile(`^(?:[^\d:]*|(?:19|20)\d\d|\pL\d\d?)$`)
+// namePattern finds what may name columns by themselves: no number but a year or a day of one, or one such
+// as Q1, and not the label of a form.
+var namePattern = regexp.MustCompile(`^(?:[^\d:]*|(?:[^:]*[^\d:])?(?:19|20)\d\d|(?:19|20)\d\d-\d\d-\d\d|\pL\d\d?)$`)
 
 // dividedColumns returns the columns of the cells of a row that are divided below: where each column has
 // a cell that says something. ok is false if there are none, or if one is not divided.
@@ -68,16 +68,18 @@ func dividedColumns(above, row []Cell) (columns []int, ok bool) {
 	return columns, len(columns) > 0
 }
 
-// haveNumbers reports whether rows have numbers in some columns, and no other texts.
+// haveNumbers reports whether rows have numbers in some columns, which are sorted, and no other texts. A
+// cell of several columns says nothing of one: it may be the label of a sum.
 func haveNumbers(rows iter.Seq[[]Cell], columns []int) bool {
-	first, last := columns[0], columns[len(columns)-1]
 	found := false
 	for row := range rows {
 		column := 0
 		for _, c := range row {
-			from, to := column, column+c.width()
-			column = to
-			if to <= first || from > last || !slices.ContainsFunc(columns, func(i int) bool { return from <= i && i < to }) {
+			at := column
+			column += c.width()
+
+			// Tables may have many thousands of columns.
+			if _, among := slices.BinarySearch(columns, at); !among || c.width() > 1 {
 				continue
 			}
 
@@ -88,14 +90,16 @@ func haveNumbers(rows iter.Seq[[]Cell], columns []int) bool {
 			found = found || number
 		}
 	}
+
 	return found
 }
 
-// maxUnit is the letters that a number may have: those of a unit or a currency.
+// maxUnit is the letters that a number may have, those of a unit or a currency, and that what stands for
+// none may have, such as n/a.
 const maxUnit = 3
 
 // readsAsNumber reports whether a text is a number, maybe with its unit, or neither that nor words, as a
-// dash is.
+// dash is, or n/a.
 func readsAsNumber(text string) (number, empty bool) {
 	digits, letters := 0, 0
 	for _, r := range text {
@@ -106,5 +110,5 @@ func readsAsNumber(text string) (number, empty bool) {
 			letters++
 		}
 	}
-	return digits > 0 && letters <= maxUnit, digits == 0 && letters == 0
+	return digits > 0 && letters <= maxUnit, digits == 0 && letters <= maxUnit
 }

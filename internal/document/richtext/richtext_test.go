@@ -2,8 +2,10 @@ package richtext_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -184,6 +186,9 @@ func TestTallHeads(t *testing.T) {
 	}{
 		{"beside a name of several columns", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), cells("Bolt", "1", "2")}, "| Part | Net | Net |\n| Part | EUR | USD |\n| --- | --- | --- |\n| Bolt | 1 | 2 |\n"},
 		{"with years", 0, [][]richtext.Cell{wide, cells("^Part", "2024", "Q2"), cells("Bolt", "1 kg", "-")}, "| Part | Net | Net |\n| Part | 2024 | Q2 |\n" + rule + "| Bolt | 1 kg | - |\n"},
+		{"with days", 0, [][]richtext.Cell{wide, cells("^Part", "31.12.2024", "2023-12-31"), cells("Bolt", "1", "2")}, "| Part | Net | Net |\n| Part | 31.12.2024 | 2023-12-31 |\n" + rule + "| Bolt | 1 | 2 |\n"},
+		{"above a sum", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), cells("Bolt", "1", "n/a"), {{Text: "Total", Span: 2}, {Text: "2"}}}, "| Part | Net | Net |\n| Part | EUR | USD |\n" + rule + "| Bolt | 1 | n/a |\n| Total || 2 |\n"},
+		{"above wide cells alone", 0, [][]richtext.Cell{wide, cells("^Part", "EUR", "USD"), {{Text: "Total 2024", Span: 3}}}, "| Part | Net | Net |\n" + rule + "| Part | EUR | USD |\n| Total 2024 |||\n"},
 		{"of a form", 0, [][]richtext.Cell{buyer, cells("^Buyer", "Street 5", "Paris"), cells("Sum", "1", "2")}, "| Buyer | ACME | ACME |\n" + rule + "| Buyer | Street 5 | Paris |\n| Sum | 1 | 2 |\n"},
 		{"of a form with words", 0, [][]richtext.Cell{buyer, cells("^Buyer", "Main Street", "Paris"), cells("Seller", "Bob", "Rome")}, "| Buyer | ACME | ACME |\n" + rule + "| Buyer | Main Street | Paris |\n| Seller | Bob | Rome |\n"},
 		{"of a form with labels", 0, [][]richtext.Cell{{{Text: "Buyer:"}, {Text: "ACME", Span: 2}}, cells("^Buyer:", "Main Street", "Paris"), cells("Sum:", "1", "2")}, "| Buyer: | ACME | ACME |\n" + rule + "| Buyer: | Main Street | Paris |\n| Sum: | 1 | 2 |\n"},
@@ -202,6 +207,25 @@ func TestTallHeads(t *testing.T) {
 		if diff := cmp.Diff(test.want, d.Text); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
+	}
+}
+
+// TestHeadOfManyColumns: whether a head goes on is told in time that grows with the cells of its table, not
+// with their square, which would be a minute here.
+func TestHeadOfManyColumns(t *testing.T) {
+	const columns = 300_000
+	row := func(first richtext.Cell, text string) []richtext.Cell {
+		return append([]richtext.Cell{first}, slices.Repeat([]richtext.Cell{{Text: text}}, columns)...)
+	}
+	part := richtext.Cell{Text: "Part", Tall: true}
+	above := []richtext.Cell{{Text: "Part"}, {Text: "Net", Span: columns}}
+
+	begun := time.Now()
+	if !richtext.HeadGoesOn(above, row(part, "A"), slices.Values([][]richtext.Cell{row(part, "1")}), false) {
+		t.Error("the head ends above its names")
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

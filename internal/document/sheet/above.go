@@ -13,8 +13,8 @@ import (
 // A tableAbove is what is known of the table that is open, to tell whether the rows below an empty one
 // belong to it, or begin a table of their own.
 type tableAbove struct {
-	heads   []row
-	columns columns // those of the head
+	names   map[int]string // those of the head, by column
+	columns columns        // those of the head
 	rows    int
 	least   int // values of the row below the head that has the fewest
 	filled  map[int]*columnAbove
@@ -37,9 +37,8 @@ const (
 
 // newTableAbove returns what a head tells of its table.
 func newTableAbove(heads []row) *tableAbove {
-	t := &tableAbove{columns: columns{heads[0].first, 0}, filled: map[int]*columnAbove{}}
+	t := &tableAbove{names: heads[len(heads)-1].names(), columns: columns{heads[0].first, 0}, filled: map[int]*columnAbove{}}
 	for _, r := range heads {
-		t.heads = append(t.heads, r.keptCopy())
 		t.columns.to = max(t.columns.to, r.first+richtext.Width(cellsOf(r)))
 	}
 	return t
@@ -90,7 +89,7 @@ func (t *tableAbove) add(r row) {
 // continues reports whether rows that stand below the table and an empty row belong to it: the first one
 // stands in its columns, has as many values as its rows, and is no head. It has a number below a head of
 // text and numbers, or texts that stand above, too. If its numbers may be days or years, where none stand
-// above, it is a head of rows below it, if there are any.
+// above, it is a head of rows below it, if there are any. A round number alone, such as 2000, is seldom a year.
 func (t *tableAbove) continues(rows []row) bool {
 	first := rows[0]
 	if t.rows == 0 || first.values() < max(2, t.least) || first.first+len(first.cells) > t.columns.to {
@@ -100,10 +99,10 @@ func (t *tableAbove) continues(rows []row) bool {
 		return false
 	}
 
-	numbers, days, known, strange := 0, 0, 0, 0
+	numbers, days, round, known, strange := 0, 0, 0, 0, 0
 	for i, text := range first.cells {
 		text = strings.TrimSpace(text)
-		head, above := t.headOf(first.first+i), t.filled[first.first+i]
+		head, above := t.names[first.first+i], t.filled[first.first+i]
 
 		switch number := isNumber(text); {
 		case text == "" || above == nil:
@@ -114,6 +113,9 @@ func (t *tableAbove) continues(rows []row) bool {
 			if isDayOrYear(text) && above.days == 0 {
 				days++
 			}
+			if strings.HasSuffix(text, "00") || strings.HasSuffix(text, "50") {
+				round++
+			}
 		case !number && above.texts[text]:
 			known++
 		case !number && above.numbers == above.values:
@@ -122,21 +124,23 @@ func (t *tableAbove) continues(rows []row) bool {
 	}
 
 	if numbers > 0 {
-		return numbers > days || len(rows) == 1
+		return numbers > days || numbers == 1 && round == 1 || len(rows) == 1
 	}
 	return known > strange
 }
 
-// headOf returns the text of the head above a column, which is that of its last row.
-func (t *tableAbove) headOf(column int) string {
-	last := t.heads[len(t.heads)-1]
-	for i := column - last.first; 0 <= i && i < len(last.cells); i-- {
-		// A cell that covers several columns is the head of each.
-		if text := strings.TrimSpace(last.cells[i]); text != "" && i+last.spanOf(i) > column-last.first {
-			return text
+// names returns the texts of the row by column. A cell that covers several columns is the name of each.
+func (r row) names() map[int]string {
+	names := map[int]string{}
+	for i := 0; i < len(r.cells); i += r.spanOf(i) {
+		text := strings.TrimSpace(r.cells[i])
+		for n := range r.spanOf(i) {
+			if text != "" {
+				names[r.first+i+n] = text
+			}
 		}
 	}
-	return ""
+	return names
 }
 
 // begin returns the column of the first value of the row.

@@ -67,7 +67,7 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	// What is shown may leave out a part of a date, such as the year. A number beyond all days is none,
 	// and programs show it as ####. Of one below zero what is shown may be a text, or nothing.
 	switch {
-	case number >= lastDay && IsDateFormat(code) && !isElapsed(code):
+	case number >= endOfDays(from1904) && IsDateFormat(code) && !isElapsed(code):
 		return exact
 	case isElapsed(code):
 		return Date(shown, cmp.Or(Duration(number*24*3600), exact))
@@ -189,8 +189,13 @@ func isElapsed(code string) bool {
 	}
 }
 
-// lastDay is the number of the last day that Excel knows, in the year 9999.
-const lastDay = 2_958_466
+// endOfDays returns the number behind those of the last day that Excel knows, in the year 9999.
+func endOfDays(from1904 bool) float64 {
+	if from1904 {
+		return 2_958_466 - daysUntil1904
+	}
+	return 2_958_466
+}
 
 // showsDay reports whether a format of dates shows more than a time of the day.
 func showsDay(code string) bool {
@@ -222,7 +227,7 @@ func showsDay(code string) bool {
 // alone, and "" if it is none. A number below 1 is a time, or one of the first day: there is one only
 // where days are counted from 1904, and the format shows which it is.
 func isoDate(number float64, from1904, ofDay bool) string {
-	if number < 0 || number >= lastDay || math.IsNaN(number) {
+	if number < 0 || number >= endOfDays(from1904) || math.IsNaN(number) {
 		return ""
 	}
 

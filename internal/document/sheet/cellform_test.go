@@ -70,6 +70,8 @@ func TestDatesFrom1904(t *testing.T) {
 		{0, `h:mm" day"`, true, "0:00 day (=00:00:00)"},
 		{0.5, "d.m.yyyy h:mm", true, "1.1.1904 12:00 (=1904-01-01T12:00:00)"},
 		{0, "d.m.yyyy", false, "0.1.1900 (=00:00:00)"}, // which is no day
+		{2957003, "d.m.yyyy", true, "31.12.9999 (=9999-12-31)"},
+		{2957004, "d.m.yyyy", true, "2957004"}, // a number of no day
 		{11, "yyyy-mm-dd", true, "1904-01-12"},
 		{59, "d.m.yyyy", true, "29.2.1904 (=1904-02-29)"},
 		{60, "d.m.yyyy", true, "1.3.1904 (=1904-03-01)"},

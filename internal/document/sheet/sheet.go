@@ -114,7 +114,7 @@ func (w *Writer) endBlock() {
 
 	// Columns may be empty within a table that goes on, but another may begin to the right of it.
 	parts, goesOn := w.parts(), w.goOn()
-	beside := goesOn && len(parts) > 1 && parts[len(parts)-1].to > w.above.columns.to
+	beside := goesOn && len(parts) > 1 && parts[len(parts)-1].from >= w.above.columns.to
 	if goesOn && !beside {
 		w.gap = false
 		w.writeBlock(w.above.columns.from)

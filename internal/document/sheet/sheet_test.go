@@ -3,8 +3,10 @@ package sheet_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,6 +35,8 @@ func TestRows(t *testing.T) {
 		{"a head of years below numbers", [][]string{{"a", "b"}, {"x", "1"}, nil, {"c", "2024"}, {"y", "2"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n\n| c | 2024 |\n| --- | --- |\n| y | 2 |\n"},
 		{"a head of days below numbers", [][]string{{"a", "b"}, {"x", "1"}, nil, {"c", "Jan-24 (=2024-01-01)"}, {"y", "2"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n\n| c | Jan-24 (=2024-01-01) |\n| --- | --- |\n| y | 2 |\n"},
 		{"a number like a year alone", [][]string{{"a", "b"}, {"x", "1"}, nil, {"y", "2024"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n| y | 2024 |\n"},
+		{"a round number alone", [][]string{{"a", "b"}, {"x", "1"}, nil, {"y", "2000"}, {"z", "3"}}, "| a | b |\n| --- | --- |\n| x | 1 |\n| y | 2000 |\n| z | 3 |\n"},
+		{"round numbers like years", [][]string{{"a", "b", "c"}, {"x", "1", "2"}, nil, {"d", "1950", "2000"}, {"z", "4", "5"}}, "| a | b | c |\n| --- | --- | --- |\n| x | 1 | 2 |\n\n| d | 1950 | 2000 |\n| --- | --- | --- |\n| z | 4 | 5 |\n"},
 		{"a number like a year beside another", [][]string{{"a", "b", "c"}, {"x", "1", "2"}, nil, {"y", "2024", "3"}, {"z", "4", "5"}}, "| a | b | c |\n| --- | --- | --- |\n| x | 1 | 2 |\n| y | 2024 | 3 |\n| z | 4 | 5 |\n"},
 		{"years below years", [][]string{{"a", "b"}, {"x", "2023"}, nil, {"y", "2024"}, {"z", "2025"}}, "| a | b |\n| --- | --- |\n| x | 2023 |\n| y | 2024 |\n| z | 2025 |\n"},
 		{"a column that is empty below", [][]string{{"a", "b", "c", "d", "e"}, {"x", "1", "k", "2", "3"}, {"v", "7", "", "8", "9"}, nil, {"y", "4", "", "5", "6"}}, "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| x | 1 | k | 2 | 3 |\n| v | 7 |  | 8 | 9 |\n| y | 4 |  | 5 | 6 |\n"},
@@ -95,6 +99,57 @@ func TestMergedRows(t *testing.T) {
 	want := "| Goods | Sold | Sold |\n| Goods | 2023 | 2024 |\n| --- | --- | --- |\n| Bolts | 7 | 9 |\n| Sum || 16 |\n"
 	if diff := cmp.Diff(want, d.Text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWideCellBelow: rows below an empty row go on with a table also if a merged cell of theirs reaches
+// beyond its head, and a column within them is empty.
+func TestWideCellBelow(t *testing.T) {
+	text := new(richtext.Writer)
+	w := sheet.Writer{Text: text}
+	for i, r := range []struct {
+		cells []string
+		spans []int
+	}{
+		{[]string{"a", "b", "c", "d", "e"}, nil},
+		{[]string{"x", "1", "k", "2", "3"}, nil},
+		{[]string{"v", "7", "", "8", "9"}, nil},
+		{},
+		{[]string{"y", "4", "", "5", "6"}, []int{1, 1, 1, 1, 2}},
+	} {
+		if err := w.MergedRow(i+1, r.cells, r.spans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End()
+
+	d, err := text.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| x | 1 | k | 2 | 3 |\n| v | 7 |  | 8 | 9 |\n| y | 4 |  | 5 | 6 ||\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGapsInWideTable: each row below an empty one is compared with the head in time that grows with its
+// cells, not with their square, which would be some 15 s here.
+func TestGapsInWideTable(t *testing.T) {
+	head, values := make([]string, sheet.MaxColumns), slices.Repeat([]string{"1"}, sheet.MaxColumns)
+	head[0], head[len(head)-1] = "a", "z"
+
+	begun := time.Now()
+	w := sheet.Writer{Text: &richtext.Writer{MaxBytes: 1 << 20}}
+	for i := range 40 {
+		for _, row := range [][]string{head, values, nil}[min(i, 1):] {
+			if err := w.Row(2*i+1, row); err != nil && !errors.As(err, new(*document.RefusedError)) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if took := time.Since(begun); took > 6*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
