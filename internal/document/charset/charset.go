@@ -60,7 +60,7 @@ func Decode(data []byte, declared string) (text string, back *offset.Map, charse
 		charset = "utf-8"
 		if err != nil && foreignType(data) == "" {
 			if guess := Guess(data); guess != "" {
-				text, back, charset, err = decodeDeclared(data, guess)
+				return decodeGuessed(data, guess)
 			}
 		}
 	default:
@@ -70,8 +70,31 @@ func Decode(data []byte, declared string) (text string, back *offset.Map, charse
 	if err != nil {
 		return "", nil, "", err
 	}
+	return checked(text, back, charset)
+}
 
-	// Bytes that decode may still be no text: some charsets have a character for each byte.
+// decodeGuessed decodes data, which is not UTF-8, from the charset that it looks like. A refusal says
+// that nobody named the charset, and how one does.
+func decodeGuessed(data []byte, guess string) (text string, back *offset.Map, charset string, err error) {
+	if text, back, charset, err = decodeDeclared(data, guess); err == nil {
+		text, back, charset, err = checked(text, back, charset)
+	}
+	return text, back, charset, RefusedGuess(err, guess)
+}
+
+// RefusedGuess returns the error of a text in a charset that was guessed, with what the user can do about
+// it if the text is refused.
+func RefusedGuess(err error, guess string) error {
+	refused, ok := errors.AsType[*document.RefusedError](err)
+	if !ok {
+		return err
+	}
+	return document.Refuse("%s; %s was only guessed, and --encoding names the charset of plain text", refused.Reason, guess)
+}
+
+// checked returns a text that was decoded, unless it is not readable: some charsets have a character for
+// each byte.
+func checked(text string, back *offset.Map, charset string) (string, *offset.Map, string, error) {
 	if reason := Unreadable(text); reason != "" {
 		return "", nil, "", document.Refuse("%s", reason)
 	}

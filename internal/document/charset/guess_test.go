@@ -63,3 +63,20 @@ func TestNoGuess(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedGuess refuses a text that is not of the charset that it looks like: what is wrong, where, and
+// what the user can do.
+func TestRefusedGuess(t *testing.T) {
+	german := "Die Lieferung erfolgt bis Ende M\xe4rz. F\xfcr Sch\xe4den haftet der K\xe4ufer nicht.\n"
+	_, _, _, err := charset.Decode([]byte(strings.Repeat(german, 5)+"\x90"), "")
+
+	const want = "document: refused: not windows-1252: byte 0x90 at offset 370; windows-1252 was only guessed, and --encoding names the charset of plain text"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+
+	// Who named a charset need not be told how.
+	if _, _, _, err := charset.Decode([]byte(german+"\x90"), "windows-1252"); err == nil || strings.Contains(err.Error(), "--encoding") {
+		t.Errorf("of a charset that was named: %v", err)
+	}
+}

@@ -27,6 +27,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/internal/document"
+	"github.com/coditect/mapreduce/internal/document/charset"
 	"github.com/coditect/mapreduce/internal/document/plain"
 )
 
@@ -364,6 +365,9 @@ func (r *reader) decodeDocument(ctx context.Context, e folder.Entry, data []byte
 			in.MediaType = mime.FormatMediaType(format.MediaTypes[0], map[string]string{"charset": encoding})
 		}
 		d, err := r.config.Formats.Parse(ctx, in)
+		if guessed && err != nil {
+			err = charset.RefusedGuess(err, encoding)
+		}
 		if err != nil {
 			return skippedDocument(e, refusalReason(err))
 		}

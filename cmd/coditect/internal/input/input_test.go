@@ -331,6 +331,18 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// TestRefusedGuess says of a text that is not in the encoding that it looks like how to name another.
+func TestRefusedGuess(t *testing.T) {
+	german := strings.Repeat("Die Lieferung erfolgt bis Ende M\xe4rz. F\xfcr Sch\xe4den haftet der K\xe4ufer nicht.\n", 5)
+	docs, err := read(t.Context(), input.Config{
+		Formats: formats(), Inputs: []string{folder(t, map[string]string{"a.txt": german + "\x90"})},
+	})
+	const want = "not windows-1252: byte 0x90 at offset 370; windows-1252 was only guessed, and --encoding names the charset of plain text"
+	if err != nil || len(docs) != 1 || docs[0].Skip != want {
+		t.Errorf("got %+v, error %v, want %q", docs, err, want)
+	}
+}
+
 // A question is the one document where there are no others.
 func TestQuestion(t *testing.T) {
 	c := input.Config{Formats: formats(), Question: "Who built the bridge?"}
