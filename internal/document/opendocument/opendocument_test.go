@@ -210,6 +210,25 @@ func TestSheets(t *testing.T) {
 	}
 }
 
+// TestBooleans: a truth is read as in other workbooks, in whatever language it is shown.
+func TestBooleans(t *testing.T) {
+	row := func(name, truth, shown string) string {
+		return `<table:table-row><table:table-cell><text:p>` + name + `</text:p></table:table-cell><table:table-cell office:value-type="boolean" office:boolean-value="` + truth + `">` + shown + `</table:table-cell></table:table-row>`
+	}
+	body := `<table:table table:name="One">` +
+		row("English", "true", "<text:p>TRUE</text:p>") + row("German", "false", "<text:p>FALSCH</text:p>") + row("small", "true", "<text:p>true</text:p>") +
+		row("none", "false", "") + row("narrow", "true", "<text:p>###</text:p>") + row("unknown", "1", "<text:p>yes</text:p>") + `</table:table>`
+	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "spreadsheet", body, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const want = "## One\n\n| English | TRUE |\n| --- | --- |\n| German | FALSCH (=FALSE) |\n| small | TRUE |\n| none | FALSE |\n| narrow | TRUE |\n| unknown | yes |\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestMergedCells: a cell that covers several rows stands in each of them, and a head that covers
 // several columns names each of them.
 func TestMergedCells(t *testing.T) {

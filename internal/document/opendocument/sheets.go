@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/sheet"
 	"github.com/coditect/mapreduce/internal/document/xmlread"
+	"github.com/coditect/mapreduce/internal/text/table"
 )
 
 // maxSheetRows is more than the rows of any sheet.
@@ -143,6 +144,8 @@ func (p *parser) readSheetCell() (string, error) {
 func cellValue(e xml.StartElement, shown string) string {
 	stored := xmlread.Attr(e, "value")
 	switch xmlread.Attr(e, "value-type") {
+	case "boolean":
+		return booleanValue(shown, xmlread.Attr(e, "boolean-value"))
 	case "date":
 		return sheet.Date(shown, xmlread.Attr(e, "date-value"))
 	case "float", "currency", "percentage":
@@ -151,6 +154,19 @@ func cellValue(e xml.StartElement, shown string) string {
 		}
 	}
 	return shown
+}
+
+// booleanValue returns a truth as other workbooks have it, TRUE or FALSE. Programs show it in the language
+// of the sheet, and what they show stands before it then.
+func booleanValue(shown, stored string) string {
+	truth := strings.ToUpper(strings.TrimSpace(stored))
+	switch {
+	case truth != "TRUE" && truth != "FALSE":
+		return shown
+	case strings.Trim(shown, "# ") == "" || strings.EqualFold(strings.TrimSpace(shown), truth):
+		return truth // it does not show, as in too narrow a column, or says the same
+	}
+	return table.WithStored(shown, truth)
 }
 
 // readSlides reads the slides of a presentation.

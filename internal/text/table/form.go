@@ -16,7 +16,7 @@ const storedMark = " (="
 const maxStored = 64
 
 // WithStored returns the text of a cell with its stored form behind what is shown. Stored
-// forms are those of machines: numbers as in JSON, dates and times as in ISO 8601.
+// forms are those of machines: numbers as in JSON, dates and times as in ISO 8601, TRUE and FALSE.
 func WithStored(shown, stored string) string {
 	if shown == "" {
 		return stored
@@ -42,6 +42,10 @@ func Forms(cell string) (shown, stored string) {
 func isStored(s string) bool {
 	if s == "" || len(s) > maxStored {
 		return false
+	}
+
+	if s == "TRUE" || s == "FALSE" {
+		return true
 	}
 
 	// Numbers are stored as JSON has them, dates and times as ISO 8601 has them; a sign may
