@@ -126,6 +126,43 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestHiddenAsides: boxes, notes and comments are hidden with the characters among which they stand, and
+// what stands beside a paragraph with all of them.
+func TestHiddenAsides(t *testing.T) {
+	const styles = `<style:style style:name="P" style:family="paragraph"><style:text-properties text:display="none"/></style:style>` +
+		`<style:style style:name="H" style:family="text"><style:text-properties text:display="none"/></style:style>` +
+		`<style:style style:name="S" style:family="text"><style:text-properties text:display="true"/></style:style>`
+	box := func(anchor, text string) string {
+		return `<draw:frame text:anchor-type="` + anchor + `"><draw:text-box><text:p>` + text + `</text:p></draw:text-box></draw:frame>`
+	}
+	note := func(text string) string {
+		return `<text:note><text:note-body><text:p>` + text + `</text:p></text:note-body></text:note>`
+	}
+	const comment = `<office:annotation><text:p>no</text:p></office:annotation>`
+	const seen = `<text:p>end` // a document has some text
+
+	for _, test := range []struct{ name, body, want string }{
+		{"hidden paragraph", `<text:p text:style-name="P">no` + box("as-char", "no"+note("no")) + box("char", "no") + box("paragraph", "no"+note("no")) + note("no") + comment + `</text:p>` + seen, "end\n"},
+		{"hidden shape", `<text:p text:style-name="P"><draw:custom-shape text:anchor-type="as-char"><text:p>no</text:p></draw:custom-shape>no</text:p>` + seen, "end\n"},
+		{"hidden characters", `<text:p>a <text:span text:style-name="H">no` + box("as-char", "no") + note("no") + box("paragraph", "b"+note("c")) + `</text:span>d</text:p>` + seen, "a d\nb[^1]\nend\n\n[^1]: c\n"},
+		{"all characters hidden", `<text:h><text:span text:style-name="H">no</text:span>` + box("paragraph", "no"+note("no")) + `</text:h>` + seen, "end\n"},
+		{"no character to hide", `<text:p>` + box("paragraph", "a") + `</text:p>` + seen, "a\nend\n"},
+		{"characters shown in a hidden paragraph", `<text:p text:style-name="P">no <text:span text:style-name="S">a` + box("as-char", "b") + note("c") + `</text:span>` + box("char", "d") + `</text:p>` + seen, "a[^1]\nb\nd\nend\n\n[^1]: c\n"},
+		{"box shown in a hidden paragraph", `<text:p text:style-name="P">` + box("paragraph", "a") + `<text:span text:style-name="S">` + box("as-char", "b") + `</text:span></text:p>` + seen, "a\nb\nend\n"},
+		{"hidden paragraph in a box", `<text:p>a` + `<draw:frame><draw:text-box><text:p text:style-name="P">no` + note("no") + `</text:p><text:p>b` + note("c") + `</text:p></draw:text-box></draw:frame></text:p>` + seen, "a\n\nb[^1]\nend\n\n[^1]: c\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "text", test.body+`</text:p>`, styles))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, d.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestFormulas: an object that is a formula is written where it stands, once, and others are
 // not.
 func TestFormulas(t *testing.T) {

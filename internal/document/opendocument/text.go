@@ -15,13 +15,21 @@ import (
 // A parser reads one entry.
 type parser struct {
 	*reader
-	xml   *xmlread.Decoder
-	list  *listStyle        // of the list that is open
-	shown *richtext.Runs    // of the paragraph that is read
-	text  *richtext.Runs    // what is written to: shown, or others for what is hidden
-	at    richtext.Position // of the characters that are read
-	space bool              // the text ends with white space, which counts once
-	boxed []line            // of text boxes in the paragraph that is read
+	paragraph
+	xml  *xmlread.Decoder
+	list *listStyle // of the list that is open
+}
+
+// A paragraph is the one that is read.
+type paragraph struct {
+	shown  *richtext.Runs
+	text   *richtext.Runs    // what is written to: shown, or others for what is hidden
+	at     richtext.Position // of the characters that are read
+	space  bool              // the text ends with white space, which counts once
+	hides  bool              // it has characters that nobody sees
+	boxed  []line            // of text boxes in it
+	beside bool              // what is read stands beside the whole paragraph, not among its characters
+	placed bool              // a text box stands among those that are seen
 }
 
 // readBlocks calls take for the paragraphs and tables within the element that began. They
@@ -126,33 +134,24 @@ func (p *parser) nextMark(depth int) string {
 // readParagraph calls take with a paragraph or heading, and behind it with the lines of
 // its text boxes.
 func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error) error {
-	shown, text, at, space, boxed := p.shown, p.text, p.at, p.space, p.boxed
-	p.shown, p.at, p.space, p.boxed = new(richtext.Runs), richtext.OnLine, true, nil
+	outer, notes := p.paragraph, len(p.notes)
+	p.paragraph = paragraph{shown: new(richtext.Runs), at: richtext.OnLine, space: true}
+	p.hides, _ = isHidden(p.ofBlocks, xmlread.Attr(e, "style-name"))
+	p.show(!p.hides)
 
-	hidden, _ := isHidden(p.ofBlocks, xmlread.Attr(e, "style-name"))
-	p.show(!hidden)
-
-	if e.Name.Local == "h" {
-		l.heading = max(1, parseCount(xmlread.Attr(e, "outline-level")))
-		if !l.listed && p.outline != nil && xmlread.Attr(e, "is-list-header") != "true" {
-			l.mark = strings.TrimSpace(p.outline.counter.Next(p.outline.levels[:], l.heading-1))
-		}
-	}
-
-	if l.heading > 0 && l.mark == richtext.BulletMark {
-		l.mark = ""
-	}
-
+	p.markHeading(e, &l)
 	err := p.readInline()
 	l.text = strings.TrimRight(p.shown.String(), " ")
 
-	if hidden && l.text == "" {
-		l = line{}
-	}
-
 	// Text boxes stand within the paragraph, and are written behind it.
 	boxes := p.boxed
-	p.shown, p.text, p.at, p.space, p.boxed = shown, text, at, space, boxed
+	if l.text == "" && p.hides {
+		l = line{}
+		if !p.placed { // nobody sees any of it, nor what stands beside it
+			boxes, p.notes = nil, p.notes[:notes]
+		}
+	}
+	p.paragraph = outer
 
 	if err != nil {
 		return err
@@ -160,16 +159,27 @@ func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error
 
 	p.paragraphs++
 	l.number = p.paragraphs
-	if err := take(l); err != nil {
-		return err
-	}
-
-	for _, b := range boxes {
-		if err := take(b); err != nil {
+	for _, l := range append([]line{l}, boxes...) {
+		if err := take(l); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// markHeading gives a heading its level, and its number if that is one of the outline.
+func (p *parser) markHeading(e xml.StartElement, l *line) {
+	if e.Name.Local != "h" {
+		return
+	}
+
+	l.heading = max(1, parseCount(xmlread.Attr(e, "outline-level")))
+	if !l.listed && p.outline != nil && xmlread.Attr(e, "is-list-header") != "true" {
+		l.mark = strings.TrimSpace(p.outline.counter.Next(p.outline.levels[:], l.heading-1))
+	}
+	if l.mark == richtext.BulletMark {
+		l.mark = ""
+	}
 }
 
 func parseCount(s string) int {
@@ -186,6 +196,10 @@ const maxSpaces = 200
 // readInline reads what is within a paragraph.
 func (p *parser) readInline() error {
 	return p.xml.Each(func(e xml.StartElement) error {
+		if p.hidesAside(e.Name.Local) {
+			return p.xml.Skip()
+		}
+
 		switch e.Name.Local {
 		case "s":
 			p.text.WriteString(strings.Repeat(" ", min(max(1, parseCount(xmlread.Attr(e, "c"))), maxSpaces)))
@@ -202,18 +216,17 @@ func (p *parser) readInline() error {
 		case "annotation":
 			return p.readComment()
 		case "text-box", "table":
-			take := func(l line) error { p.boxed = append(p.boxed, l); return nil }
 			if e.Name.Local == "text-box" {
-				return p.readBlocks(0, take)
+				return p.readBlocks(0, p.addBoxed)
 			}
 
 			t, err := p.readTable()
 			if len(t) > 0 {
-				p.boxed = append(p.boxed, line{table: t})
+				_ = p.addBoxed(line{table: t})
 			}
 			return err
 		case "p", "h": // of a shape
-			return p.readParagraph(e, line{}, func(l line) error { p.boxed = append(p.boxed, l); return nil })
+			return p.readParagraph(e, line{}, p.addBoxed)
 		case "object":
 			text, err := p.readObject(e)
 			p.text.Equation(text)
@@ -226,10 +239,40 @@ func (p *parser) readInline() error {
 			}
 		case "ruby-text", "hidden-text", "tracked-changes", "desc", "forms", "binary-data", "event-listeners", "bookmark-start":
 		default:
-			return p.readInline()
+			return p.readWithin(e)
 		}
 		return p.xml.Skip()
 	}, p.writeText)
+}
+
+// readWithin reads an element that only holds others. What stands at a paragraph is not among its characters,
+// nor is what stands at one of these: programs write that between the spans that could hide it.
+func (p *parser) readWithin(e xml.StartElement) error {
+	beside := p.beside
+	if at := xmlread.Attr(e, "anchor-type"); at == "paragraph" || at == "char" {
+		p.beside = true
+	}
+
+	err := p.readInline()
+	p.beside = beside
+	return err
+}
+
+// hidesAside reports whether an element is a box, a note or a comment that stands among hidden characters,
+// and is hidden with them.
+func (p *parser) hidesAside(name string) bool {
+	switch name {
+	case "text-box", "table", "p", "h", "note", "annotation":
+		return p.text != p.shown && !p.beside
+	}
+	return false
+}
+
+// addBoxed adds a line of a text box in the paragraph.
+func (p *parser) addBoxed(l line) error {
+	p.boxed = append(p.boxed, l)
+	p.placed = p.placed || !p.beside
+	return nil
 }
 
 // show has what follows written to the paragraph, or to what nobody reads.
@@ -253,6 +296,7 @@ func (p *parser) readSpan(e xml.StartElement) error {
 	p.text.At(p.at)
 	err := p.readInline()
 
+	p.hides = p.hides || p.text != p.shown && p.text.Len() > 0
 	if p.text != text { // whether white space came last is another matter there
 		p.space = space
 	}
