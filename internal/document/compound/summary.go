@@ -72,28 +72,46 @@ func decode(data []byte, kind, page int) string {
 	return DecodePage(data, page)
 }
 
-// DecodePage returns text of a code page of Windows.
+// DecodePage returns text of a code page of Windows or of old Macs; that of Western Europe if it is not
+// known.
 func DecodePage(data []byte, page int) string {
-	text, err := encodingOf(page).NewDecoder().Bytes(data)
+	if upper, ok := macPages[page]; ok {
+		return decodeUpper(data, upper)
+	}
+
+	enc := encodingOf(page)
+	if enc == nil {
+		enc = charmap.Windows1252
+	}
+
+	text, err := enc.NewDecoder().Bytes(data)
 	if err != nil {
 		return strings.ToValidUTF8(string(data), "\uFFFD")
 	}
 	return string(text)
 }
 
-// encodingOf returns the encoding of a code page; that of Western Europe if it is not known.
+// isKnownPage reports whether the characters of a code page are known.
+func isKnownPage(page int) bool {
+	return macPages[page] != nil || encodingOf(page) != nil
+}
+
+// dosPages are those that have no name on the web.
+var dosPages = map[int]encoding.Encoding{
+	437: charmap.CodePage437, 850: charmap.CodePage850, 852: charmap.CodePage852, 855: charmap.CodePage855, 858: charmap.CodePage858,
+	860: charmap.CodePage860, 862: charmap.CodePage862, 863: charmap.CodePage863, 865: charmap.CodePage865,
+}
+
+// encodingOf returns the encoding of a code page; nil if the library has none.
 func encodingOf(page int) encoding.Encoding {
-	switch page {
-	case 437:
-		return charmap.CodePage437
-	case 850:
-		return charmap.CodePage850
+	if enc, ok := dosPages[page]; ok {
+		return enc
 	}
 
 	if enc, err := htmlindex.Get(pageName(page)); err == nil {
 		return enc
 	}
-	return charmap.Windows1252
+	return nil
 }
 
 // pageName returns the name on the web of a code page; "" if it has none.
@@ -106,7 +124,9 @@ func pageName(page int) string {
 	}
 
 	return map[int]string{
-		866: "ibm866", 874: "windows-874", 932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 10000: "macintosh", 10007: "x-mac-cyrillic",
+		866: "ibm866", 874: "windows-874", 932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5",
+		10000: "macintosh", 10001: "shift_jis", 10002: "big5", 10003: "euc-kr", 10007: "x-mac-cyrillic", 10008: "gbk", 10017: "x-mac-cyrillic",
+		32768: "macintosh", 32769: "windows-1252", // as the oldest workbooks say it
 		20866: "koi8-r", 20932: "euc-jp", 20936: "gbk", 21866: "koi8-u", 38598: "iso-8859-8-i", 50220: "iso-2022-jp", 50221: "iso-2022-jp",
 		50222: "iso-2022-jp", 51932: "euc-jp", 51936: "gbk", 51949: "euc-kr", 54936: "gb18030", 65001: "utf-8",
 	}[page]

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/internal/document"
 	"github.com/coditect/mapreduce/internal/document/richtext"
@@ -67,10 +69,15 @@ func ParseXls(ctx context.Context, in document.Input, c *Container) (*document.D
 	}
 
 	d, err := text.Document()
-	if err == nil {
-		d.Kind, d.Title = XlsKind, Title(found[Summary])
+	if err != nil {
+		return nil, err
 	}
-	return d, err
+
+	d.Kind, d.Title = XlsKind, Title(found[Summary])
+	if b.doubtful {
+		d.Notes = append(d.Notes, fmt.Sprintf("its texts are in the code page %d, which is not known, and were read as windows-1252: letters beyond those of English may be wrong", b.page))
+	}
+	return d, nil
 }
 
 // A book is a workbook that is read.
@@ -80,7 +87,8 @@ type book struct {
 	limits   document.Limits
 	sheets   *sheet.Writer
 	version  int
-	page     int // code page of strings before Unicode
+	page     int  // code page of strings before Unicode
+	doubtful bool // they have letters of a page that is not known
 	from1904 bool
 	strings  []string
 	codes    map[int]string // of formats of numbers, by id
@@ -149,8 +157,13 @@ func (b *book) text(r record, at, oldSize int) string {
 		length = r.number(at)
 	}
 
-	rest := r.bytesFrom(at + oldSize)
-	return DecodePage(rest[:min(length, len(rest))], b.page)
+	data := r.bytesFrom(at + oldSize)
+	data = data[:min(length, len(data))]
+
+	if !b.doubtful && !isKnownPage(b.page) {
+		b.doubtful = slices.ContainsFunc(data, func(c byte) bool { return c >= utf8.RuneSelf })
+	}
+	return DecodePage(data, b.page)
 }
 
 // addSheet adds a sheet to the list, unless it is one of charts or macros.

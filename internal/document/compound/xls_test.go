@@ -177,23 +177,56 @@ func TestWorkbook(t *testing.T) {
 	}
 }
 
-// TestBeforeUnicode: the strings of older workbooks have a code page.
-func TestBeforeUnicode(t *testing.T) {
+// oldWorkbook returns a workbook of before Unicode, with a code page, and a sheet of a name and two texts.
+func oldWorkbook(page int, name, first, second string) []byte {
 	var s stream
 	s.record(0x0809, 0x0500, 5)
-	s.record(0x0042, 1251)
+	s.record(0x0042, page)
 	at := s.Len() + 4
-	s.record(0x0085, uint32(0), uint8(0), uint8(0), uint8(4), "\xcb\xe8\xf1\xf2")
+	s.record(0x0085, uint32(0), uint8(0), uint8(0), uint8(len(name)), name)
 	s.record(0x000a)
+
 	sheet := s.Len()
 	s.record(0x0809, 0x0500, 0x10)
-	s.record(0x0204, 0, 0, 0, 2, "\xc4\xe0")
-	s.record(0x0204, 0, 1, 0, 1, "b")
+	s.record(0x0204, 0, 0, 0, len(first), first)
+	s.record(0x0204, 0, 1, 0, len(second), second)
 	s.record(0x000a)
+
 	data := s.Bytes()
 	binary.LittleEndian.PutUint32(data[at:], uint32(sheet))
-	d, err := xlsRead(t, xlsContainer("Book", data))
-	if err != nil || d.Text != "## Лист\n\n| Да | b |\n| --- | --- |\n" {
+	return xlsContainer("Book", data)
+}
+
+// TestBeforeUnicode: the strings of older workbooks have a code page.
+func TestBeforeUnicode(t *testing.T) {
+	for _, test := range []struct {
+		page                      int
+		first, second, want, note string
+	}{
+		{1251, "\xc4\xe0", "b", "| Да | b |", ""},
+		{852, "\x98al", "b", "| śal | b |", ""},
+		{10000, "\x9fber", "\xdb", "| über | € |", ""},
+		{10001, "\x93\xfa\x96\x7b", "b", "| 日本 | b |", ""},
+		{10006, "\xb0\xf5\xdc\xee\xe1", "b", "| Αθήνα | b |", ""},
+		{10029, "P\xde\x92li\xe4 \xeclu\xe9ou\x8bk\xf9", "\xfc\x97d\x90", "| Příliš žluťoučký | Łódź |", ""},
+		{10081, "\xdc\xdbne", "b", "| İğne | b |", ""},
+		{10082, "\xd0ura \xa9\xe6", "b", "| Đura Šć | b |", ""},
+		{10007, "\x84\xe0", "b", "| Да | b |", ""},
+		{10004, "\xc7\xe4", "b", "| Çä | b |", "code page 10004, which is not known"},
+		{10004, "a", "b", "| a | b |", ""},
+	} {
+		d, err := xlsRead(t, oldWorkbook(test.page, "S", test.first, test.second))
+		if err != nil || d.Text != "## S\n\n"+test.want+"\n| --- | --- |\n" {
+			t.Errorf("%d: %+v, %v", test.page, d, err)
+			continue
+		}
+		if notes := strings.Join(d.Notes, "; "); (notes == "") != (test.note == "") || !strings.Contains(notes, test.note) {
+			t.Errorf("%d: notes %q, want %q", test.page, notes, test.note)
+		}
+	}
+
+	d, err := xlsRead(t, oldWorkbook(1251, "\xcb\xe8\xf1\xf2", "a", "b"))
+	if err != nil || !strings.HasPrefix(d.Text, "## Лист\n") {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
