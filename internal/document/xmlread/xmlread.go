@@ -10,8 +10,10 @@ import (
 	"io"
 	"strings"
 
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 
 	"github.com/coditect/mapreduce/internal/document"
 )
@@ -50,11 +52,14 @@ func NewText(r io.Reader, limits document.Limits, entities map[string]string) *D
 	return d
 }
 
-// charsetReader decodes the charset that the XML declares. UTF-16 is decoded before its declaration can
-// be read.
+// charsetReader decodes the charset that the XML declares. UTF-16 and UTF-32 are decoded before their
+// declaration can be read.
 func charsetReader(charset string, in io.Reader) (io.Reader, error) {
-	if strings.HasPrefix(strings.ToLower(charset), "utf-16") {
-		return in, nil
+	name := strings.TrimPrefix(strings.ToLower(charset), "iso-10646-")
+	for _, decoded := range []string{"utf-16", "utf-32", "ucs-2", "ucs-4"} {
+		if strings.HasPrefix(name, decoded) {
+			return in, nil
+		}
 	}
 
 	enc, err := htmlindex.Get(charset)
@@ -64,7 +69,7 @@ func charsetReader(charset string, in io.Reader) (io.Reader, error) {
 	return enc.NewDecoder().Reader(in), nil
 }
 
-// A wide decodes UTF-16 that begins with its byte order mark. It leaves all else as it is.
+// A wide decodes UTF-16 and UTF-32. It leaves all else as it is.
 type wide struct {
 	r     io.Reader
 	begun bool
@@ -75,11 +80,33 @@ func (w *wide) Read(p []byte) (int, error) {
 	if !w.begun {
 		in := bufio.NewReader(w.r)
 		w.r, w.begun = in, true
-		if mark, _ := in.Peek(2); string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
-			w.r = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder().Reader(in)
+		begin, _ := in.Peek(4)
+		if enc := wideEncoding(begin); enc != nil {
+			w.r = enc.NewDecoder().Reader(in)
 		}
 	}
 	return w.r.Read(p)
+}
+
+// wideEncoding returns the encoding of XML that begins with these bytes, by its byte order mark or by where
+// the zeros of its first character are, which is one of ASCII; nil if that has one byte.
+func wideEncoding(begin []byte) encoding.Encoding {
+	zeros := ""
+	for _, b := range begin {
+		zeros += map[bool]string{true: "0", false: "x"}[b == 0]
+	}
+
+	switch mark := string(begin); {
+	case mark == "\xff\xfe\x00\x00", zeros == "x000":
+		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
+	case mark == "\x00\x00\xfe\xff", zeros == "000x":
+		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM)
+	case strings.HasPrefix(mark, "\xff\xfe"), strings.HasPrefix(zeros, "x0"):
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
+	case strings.HasPrefix(mark, "\xfe\xff"), strings.HasPrefix(zeros, "0x"):
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
+	}
+	return nil
 }
 
 // A meter ends reading once a token has had its bytes.

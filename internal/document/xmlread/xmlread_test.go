@@ -31,12 +31,11 @@ func text(d *xmlread.Decoder) (string, error) {
 	return b.String(), err
 }
 
-// spread returns a text of Latin-1 in UTF-16, the lower byte of each character first.
-func spread(s string) string {
+// spread returns a text of Latin-1 with zeros before and behind the byte of each character.
+func spread(s string, before, behind int) string {
 	var b strings.Builder
 	for _, r := range s {
-		b.WriteByte(byte(r))
-		b.WriteByte(0)
+		b.WriteString(strings.Repeat("\x00", before) + string([]byte{byte(r)}) + strings.Repeat("\x00", behind))
 	}
 	return b.String()
 }
@@ -46,8 +45,18 @@ func TestDecoder(t *testing.T) {
 	for _, test := range []struct{ name, xml, want, refused string }{
 		{"elements", `<?xml version="1.0"?><!-- c --><a>1<x><x/>2</x><p:b xmlns:p="q">3<![CDATA[<4>]]></p:b>&amp;<t q:n="5:">6<c>7</c></t></a>`, "13<4>&[5:67]", ""},
 		{"charset", "<?xml version=\"1.0\" encoding=\"iso-8859-1\"?><a>Gr\xf6\xdfe</a>", "Größe", ""},
-		{"UTF-16", "\xff\xfe" + spread(`<?xml version="1.0" encoding="UTF-16"?><a>Größe</a>`), "Größe", ""},
-		{"UTF-16 that declares nothing", "\xff\xfe" + spread(`<a>Größe</a>`), "Größe", ""},
+		{"UTF-16", "\xff\xfe" + spread(`<?xml version="1.0" encoding="UTF-16"?><a>Größe</a>`, 0, 1), "Größe", ""},
+		{"UTF-16 that declares nothing", "\xff\xfe" + spread(`<a>Größe</a>`, 0, 1), "Größe", ""},
+		{"UTF-16, the higher byte first", "\xfe\xff" + spread(`<a>Größe</a>`, 1, 0), "Größe", ""},
+		{"UTF-16 without a mark", spread(`<?xml version="1.0" encoding="UTF-16LE"?><a>Größe</a>`, 0, 1), "Größe", ""},
+		{"UTF-16 without a mark, the higher byte first", spread(`<?xml version="1.0" encoding="UTF-16"?><a>Größe</a>`, 1, 0), "Größe", ""},
+		{"UTF-16 without a mark or a declaration", spread("\n<a>Größe</a>", 0, 1), "Größe", ""},
+		{"UTF-32", "\xff\xfe\x00\x00" + spread(`<?xml version="1.0" encoding="UTF-32"?><a>Größe</a>`, 0, 3), "Größe", ""},
+		{"UTF-32, the higher byte first", "\x00\x00\xfe\xff" + spread(`<?xml version="1.0" encoding="ISO-10646-UCS-4"?><a>Größe</a>`, 3, 0), "Größe", ""},
+		{"UTF-32 without a mark", spread(`<a>Größe</a>`, 0, 3), "Größe", ""},
+		{"UTF-32 without a mark, the higher byte first", spread(`<a>Größe</a>`, 3, 0), "Größe", ""},
+		{"UTF-16 that is cut off", "\xff\xfe<", "", "damaged"},
+		{"zeros", "\x00\x00\x00\x00", "", "damaged"},
 		{"UTF-16 by name alone", `<?xml version="1.0" encoding="utf-16"?><a>Größe</a>`, "Größe", ""},
 		{"charset that is none", `<?xml version="1.0" encoding="klingon"?><a>x</a>`, "", "klingon"},
 		{"entities are not expanded", lol + `<a>&m;</a>`, "", "invalid character entity &m;"},
