@@ -266,6 +266,25 @@ func TestBooleans(t *testing.T) {
 	}
 }
 
+// TestTimes: a time is as its cell shows it, with its part of a second. One that does not show is as it is
+// stored.
+func TestTimes(t *testing.T) {
+	row := func(name, time, shown string) string {
+		return `<table:table-row><table:table-cell><text:p>` + name + `</text:p></table:table-cell><table:table-cell office:value-type="time" office:time-value="` + time + `">` + shown + `</table:table-cell></table:table-row>`
+	}
+	body := `<table:table table:name="One">` +
+		row("part", "PT26H30M15.789S", "<text:p>26:30:15.79</text:p>") + row("none", "PT26H30M15.789S", "") + row("narrow", "PT00H01M02S", "<text:p>###</text:p>") + `</table:table>`
+	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "spreadsheet", body, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const want = "## One\n\n| part | 26:30:15.79 |\n| --- | --- |\n| none | PT26H30M15.789S |\n| narrow | PT00H01M02S |\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestMergedCells: a cell that covers several rows stands in each of them, and a head that covers
 // several columns names each of them.
 func TestMergedCells(t *testing.T) {

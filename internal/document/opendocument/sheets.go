@@ -1,6 +1,7 @@
 package opendocument
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"slices"
@@ -148,6 +149,10 @@ func cellValue(e xml.StartElement, shown string) string {
 		return booleanValue(shown, xmlread.Attr(e, "boolean-value"))
 	case "date":
 		return sheet.Date(shown, xmlread.Attr(e, "date-value"))
+	case "time":
+		if isUnseen(shown) {
+			return cmp.Or(xmlread.Attr(e, "time-value"), shown)
+		}
 	case "float", "currency", "percentage":
 		if n, err := strconv.ParseFloat(stored, 64); err == nil {
 			return sheet.Number(shown, n)
@@ -163,11 +168,14 @@ func booleanValue(shown, stored string) string {
 	switch {
 	case truth != "TRUE" && truth != "FALSE":
 		return shown
-	case strings.Trim(shown, "# ") == "" || strings.EqualFold(strings.TrimSpace(shown), truth):
-		return truth // it does not show, as in too narrow a column, or says the same
+	case isUnseen(shown) || strings.EqualFold(strings.TrimSpace(shown), truth):
+		return truth
 	}
 	return table.WithStored(shown, truth)
 }
+
+// isUnseen reports whether a cell does not show its value, as in too narrow a column.
+func isUnseen(shown string) bool { return strings.Trim(shown, "# \n") == "" }
 
 // readSlides reads the slides of a presentation.
 func (p *parser) readSlides() error {
