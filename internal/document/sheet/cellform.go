@@ -56,10 +56,13 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 		return exact
 	}
 
-	shown := exact
+	shown, digits := exact, 0
 	if section, ok := chosen(code, number); ok {
 		code = section
-		if s, ok := f.shown(number, section, from1904); ok {
+		if number >= 0 && IsDateFormat(code) {
+			code, digits = markFraction(code)
+		}
+		if s, ok := f.shownPart(number, code, digits, from1904); ok {
 			shown = s
 		}
 	}
@@ -70,11 +73,37 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	case number >= endOfDays(from1904) && IsDateFormat(code) && !isElapsed(code):
 		return exact
 	case isElapsed(code):
-		return Date(shown, cmp.Or(Duration(number*24*3600), exact))
+		return Date(shown, cmp.Or(elapsed(number, digits), exact))
 	case IsDateFormat(code):
-		return Date(shown, cmp.Or(isoDate(number, from1904, showsDay(code)), exact))
+		return Date(shown, cmp.Or(isoDate(number, from1904, showsDay(code), digits), exact))
 	}
 	return Number(shown, number)
+}
+
+// elapsed returns a number of days as a duration in ISO 8601, with its part of a second if so many digits of
+// it show.
+func elapsed(number float64, digits int) string {
+	days, part := storedPart(number, digits)
+	text := Duration(days * 24 * 3600)
+	if part == "" || text == "" {
+		return text
+	}
+
+	if whole, ok := strings.CutSuffix(text, "S"); ok {
+		return whole + part + "S"
+	}
+	return text + "0" + part + "S"
+}
+
+// shownPart is shown for a format in which fractionMark stands for so many digits of a part of a second.
+func (f *Formatter) shownPart(number float64, code string, digits int, from1904 bool) (shown string, ok bool) {
+	if digits == 0 {
+		return f.shown(number, code, from1904)
+	}
+
+	seconds, part := splitSecond(number, digits)
+	shown, ok = f.shown(seconds/(24*3600), code, from1904)
+	return strings.ReplaceAll(shown, fractionMark, "."+part), ok
 }
 
 // shown returns a number as a format shows it.
@@ -225,13 +254,15 @@ func showsDay(code string) bool {
 
 // isoDate returns the date and time of a number in ISO 8601; of times of no day the time
 // alone, and "" if it is none. A number below 1 is a time, or one of the first day: there is one only
-// where days are counted from 1904, and the format shows which it is.
-func isoDate(number float64, from1904, ofDay bool) string {
+// where days are counted from 1904, and the format shows which it is. The part of a second stands there if
+// the format shows so many digits of it.
+func isoDate(number float64, from1904, ofDay bool, digits int) string {
 	if number < 0 || number >= endOfDays(from1904) || math.IsNaN(number) {
 		return ""
 	}
 
-	t, err := excelize.ExcelDateToTime(number, from1904)
+	days, part := storedPart(number, digits)
+	t, err := excelize.ExcelDateToTime(days, from1904)
 	if err != nil {
 		return ""
 	}
@@ -241,9 +272,9 @@ func isoDate(number float64, from1904, ofDay bool) string {
 
 	switch {
 	case number < 1 && !(from1904 && ofDay):
-		return t.Format("15:04:05")
-	case t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0:
+		return t.Format("15:04:05") + part
+	case t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0 && part == "":
 		return t.Format("2006-01-02")
 	}
-	return t.Format("2006-01-02T15:04:05")
+	return t.Format("2006-01-02T15:04:05") + part
 }

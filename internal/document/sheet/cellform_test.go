@@ -108,3 +108,36 @@ func TestNoDates(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsOfSeconds: a time whose format shows a part of a second shows it rounded, as programs do, and is
+// stored with it.
+func TestPartsOfSeconds(t *testing.T) {
+	const day = 24 * 3600
+	var f sheet.Formatter
+	for _, test := range []struct {
+		number float64
+		code   string
+		want   string
+	}{
+		{95415.789 / day, "[h]:mm:ss.00", "26:30:15.79 (=PT26H30M15.789S)"},
+		{59.996 / day, "[h]:mm:ss.00", "0:01:00.00 (=PT59.996S)"},
+		{60.25 / day, "[h]:mm:ss.00", "0:01:00.25 (=PT1M0.25S)"},
+		{3600.0 / day, "[h]:mm:ss.00", "1:00:00.00 (=PT1H)"},
+		{62.25 / day, "[ss].00", "62.25 (=PT1M2.25S)"},
+		{45015.789 / day, "hh:mm:ss.000", "12:30:15.789"},
+		{62.5 / day, sheet.BuiltinFormat("47"), "01:02.5 (=00:01:02.5)"},
+		{100 + 95415.789/day, "[h]:mm:ss.00", "2426:30:15.79 (=PT2426H30M15.789S)"},
+		{45355 + 18367.89/day, "yyyy-mm-dd hh:mm:ss.000", "2024-03-04 05:06:07.890"},
+		{45355 + 18367.89/day, "d.m.yy h:mm:ss.0", "4.3.24 5:06:07.9 (=2024-03-04T05:06:07.89)"},
+		{45355 + 86399.99/day, "d.m.yy h:mm:ss.0", "5.3.24 0:00:00.0 (=2024-03-04T23:59:59.99)"},
+		{45355, "d.m.yy h:mm:ss.000", "4.3.24 0:00:00.000 (=2024-03-04)"},
+		{45355 + 18367.89/day, "h:mm:ss AM/PM", "5:06:08 AM (=2024-03-04T05:06:08)"},
+		{95415.789 / day, "[h]:mm:ss", "26:30:16 (=PT26H30M16S)"},
+		{95415.789 / day, `[h]:mm:ss.0" s"`, "26:30:15.8 s (=PT26H30M15.789S)"},
+		{95415.789 / day, `[h]:mm:ss.00;-[h]:mm:ss.00`, "26:30:15.79 (=PT26H30M15.789S)"},
+	} {
+		if got := f.Value(test.number, test.code, false); got != test.want {
+			t.Errorf("%v by %s: got %q, want %q", test.number, test.code, got, test.want)
+		}
+	}
+}
