@@ -199,7 +199,7 @@ func (f *vendorFleet) joinMortal(k *killer) *mortal {
 		f.T.Fatal(err)
 	}
 	m.Member = f.Join(worker.Config{Slots: stormSlots, DrainTimeout: f.pace(time.Minute), Batches: batching.New(batching.Config{
-		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute),
+		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute), Gone: f.pace(time.Hour), Skew: f.pace(time.Hour),
 		Vendor: func(o *protocol.BatchOrder) (batch.Vendor, error) { return own.Batches(o) },
 		Prices: func(o *protocol.BatchOrder) (*llm.Prices, error) { return own.BatchPrices(o) },
 	})})

@@ -232,7 +232,7 @@ func (f *vendorFleet) hasDied(a attempt) bool {
 // join runs a worker that makes batches too.
 func (f *vendorFleet) join() *enginetest.Member {
 	return f.Join(worker.Config{Slots: stormSlots, DrainTimeout: time.Minute, Batches: batching.New(batching.Config{
-		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute),
+		Names: []string{f.seller.name}, Create: f.pace(time.Minute), Ask: f.pace(5 * time.Second), Poll: f.pace(15 * time.Second), Slowest: f.pace(2 * time.Minute), Gone: f.pace(time.Hour), Skew: f.pace(time.Hour),
 		Vendor: func(o *protocol.BatchOrder) (batch.Vendor, error) { return f.agent.Batches(o) },
 		Prices: func(o *protocol.BatchOrder) (*llm.Prices, error) { return f.agent.BatchPrices(o) },
 	})})

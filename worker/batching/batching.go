@@ -7,6 +7,8 @@
 //   - Of a batch that was begun, by this process or one before, the vendor is asked first. It is made again
 //     only when its vendor has had the time to show it, and whoever may still have been making it has had
 //     to give up: Limits.Settle, and Config.Create.
+//   - What takes a while to be believed is counted from what the store and the vendor say as well: workers
+//     that live for minutes would never have waited long enough.
 //   - A report that is refused ends the work on a batch: another worker sees to it.
 //
 // It imports the port to batches and no vendor, and knows no session and no stream.
@@ -44,7 +46,16 @@ type Config struct {
 	Poll    time.Duration // between two questions for a batch, at first. Defaults to 15 s
 	Slowest time.Duration // between two of them, at last. Defaults to 2 minutes
 	Create  time.Duration // that the creation of a batch may take. Defaults to 10 minutes
-	Logger  *slog.Logger  // Defaults to none
+
+	// Gone is how long a vendor has to say that it has no such batch, or no results of it, after it had
+	// some, to be believed. Defaults to an hour.
+	Gone time.Duration
+
+	// Skew is by how much clocks may differ: of this process, of the one that began to create a batch, and
+	// of the vendor. Defaults to an hour.
+	Skew time.Duration
+
+	Logger *slog.Logger // Defaults to none
 }
 
 // atOnce bounds the batches that are made at once: each may have some 32 MiB of requests, which are held
@@ -63,6 +74,8 @@ func New(c Config) *Holder {
 	c.Poll = cmp.Or(c.Poll, 15*time.Second)
 	c.Slowest = max(c.Poll, cmp.Or(c.Slowest, 2*time.Minute))
 	c.Create = cmp.Or(c.Create, 10*time.Minute)
+	c.Gone = cmp.Or(c.Gone, time.Hour)
+	c.Skew = cmp.Or(c.Skew, time.Hour)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return &Holder{config: c, making: make(chan struct{}, atOnce)}
 }

@@ -126,13 +126,12 @@ func (d *desk) take(r *protocol.BatchReport) error {
 		d.troubles = append(d.troubles, r.Trouble)
 	}
 	if r.State != protocol.BatchUnknown {
-		d.order.State = r.State
+		d.order.State, d.order.Vendor = r.State, r.Vendor
 		d.moves = append(d.moves, r.State)
 	}
 	if r.State == protocol.BatchCreating && d.order.Begun.IsZero() {
 		d.order.Begun = time.Now()
 	}
-	d.order.Vendor = r.Vendor
 	for _, one := range r.Replies {
 		if _, twice := d.replies[one.Number]; !twice {
 			d.replies[one.Number] = one
@@ -215,6 +214,26 @@ func (h *house) work() (stop func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { holder.Run(ctx, h.desk) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// workInTurns sees to the batch as workers do that live for five minutes, one after the other.
+func (h *house) workInTurns() (stop func()) {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			end := h.work()
+			select {
+			case <-time.After(5 * time.Minute):
+			case <-ctx.Done():
+			}
+			end()
+		}
+	})
 	return func() {
 		cancel()
 		running.Wait()
@@ -317,7 +336,7 @@ func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {
 		}
 	}
 
-	each(t, script, func(h *house) {
+	test := func(h *house, work func() (stop func())) {
 		order := batch.Order{Mark: othersMark, Model: llm.Model(h.order.Model)}
 		for i := range lines {
 			request := llm.Request{Model: order.Model, Messages: []llm.Message{llm.Say(llm.User, "another question")}, MaxTokens: 100}
@@ -331,7 +350,7 @@ func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {
 		mu.Lock()
 		others = false
 		mu.Unlock()
-		defer h.work()()
+		defer work()()
 		begun := time.Now()
 		for h.server.Made() < 2 {
 			if time.Since(begun) > 5*time.Hour {
@@ -342,6 +361,11 @@ func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {
 		if took := time.Since(begun); h.order.Provider == "anthropic" && took < time.Hour {
 			h.t.Errorf("the batch was made again after %v, when the other might still have said whose it is", took)
 		}
+	}
+
+	each(t, script, func(h *house) { test(h, h.work) })
+	t.Run("by workers that live for minutes", func(t *testing.T) {
+		each(t, script, func(h *house) { test(h, h.workInTurns) })
 	})
 }
 
@@ -500,6 +524,15 @@ func TestResultsThatCannotBeRead(t *testing.T) {
 		})
 	}
 
+	t.Run("by workers that live for minutes", func(t *testing.T) {
+		each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+			h.vendor = lossy{h.vendor, llm.NotFound}
+			defer h.workInTurns()()
+			h.untilOver()
+			h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: 1, protocol.LineLost: lines - 1})
+		})
+	})
+
 	t.Run("unreachable", func(t *testing.T) {
 		each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
 			h.vendor = lossy{h.vendor, llm.Network}
@@ -511,6 +544,46 @@ func TestResultsThatCannotBeRead(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A gone vendor has none of the batches that it made.
+type gone struct{ batch.Vendor }
+
+// Get implements batch.Vendor.
+func (gone) Get(context.Context, string) (batch.Batch, error) {
+	return batch.Batch{}, llm.NewError(llm.NotFound, "there is no such batch")
+}
+
+// A batch that its vendor does not have any more is given up, by workers that live for minutes too; not sooner than a vendor
+// may take to show it.
+func TestBatchThatIsGone(t *testing.T) {
+	for _, inTurns := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in turns %t", inTurns), func(t *testing.T) {
+			each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
+				h.vendor = gone{h.vendor}
+				begun, work := time.Now(), h.work
+				if inTurns {
+					work = h.workInTurns
+				}
+
+				defer work()()
+				for range 5 * 24 {
+					if h.isOver() {
+						break
+					}
+					<-time.After(time.Hour)
+				}
+
+				if !h.isOver() {
+					t.Fatalf("it is not over after five days: %+v", h.order)
+				}
+				if took := time.Since(begun); took < time.Hour {
+					t.Errorf("it was given up after %v", took)
+				}
+				h.want(1, map[protocol.LineOutcome]int{protocol.LineLost: lines})
+			})
+		})
+	}
 }
 
 // A full vendor fails its first batches: more waits there than the account may have.

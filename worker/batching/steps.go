@@ -27,14 +27,6 @@ const fewTries = 10
 // waits at the vendor has ended.
 const slowestTry = 15 * time.Minute
 
-// clockSkew is by how much clocks may differ: of this process, of the one that began to create a batch,
-// and of the vendor.
-const clockSkew = time.Hour
-
-// goneFor is how long a vendor has to say that it has no such batch, or no results of it, after it had some,
-// to be believed.
-const goneFor = time.Hour
-
 // step does what is next. It returns over if that was the last.
 func (w *work) step(ctx context.Context) (over bool, err error) {
 	switch {
@@ -163,7 +155,7 @@ func (w *work) find(ctx context.Context) error {
 	if begun.IsZero() {
 		begun = w.since
 	}
-	all, err := w.vendor.Find(ctx, w.order.Mark, begun.Add(-clockSkew))
+	all, err := w.vendor.Find(ctx, w.order.Mark, begun.Add(-w.holder.config.Skew))
 	if err != nil {
 		return err
 	}
@@ -181,7 +173,7 @@ func (w *work) find(ctx context.Context) error {
 		case "":
 			// What has ended, and has had no result for so long that says whose it is, will not say it any more:
 			// Anthropic's have their mark in results alone. If it was this one, its results are lost.
-			if b.Status.Over() && w.isSilent(b.ID) {
+			if b.Status.Over() && w.isSilent(&b) {
 				continue
 			}
 
@@ -193,25 +185,31 @@ func (w *work) find(ctx context.Context) error {
 	}
 
 	// Another process may have been making it until a moment ago, and still be.
-	settle := limits.Settle
+	settle, longest := limits.Settle, limits.Settle+w.holder.config.Create
 	if !w.lost {
-		settle += w.holder.config.Create
+		settle = longest
 	}
-	if unclear > 0 || time.Since(w.since) < settle {
+	if unclear > 0 || time.Since(w.since) < settle && !w.isLongAgo(begun, longest) {
 		return nil
 	}
 	w.lost = false
 	return w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"})
 }
 
-// isSilent reports whether a batch that has ended was seen without results for as long as its vendor has to be believed.
-func (w *work) isSilent(id string) bool {
-	since, seen := w.silent[id]
+// isSilent reports whether a batch that has ended was without results for as long as its vendor has to be believed.
+func (w *work) isSilent(b *batch.Batch) bool {
+	since, seen := w.silent[b.ID]
 	if !seen {
 		since = time.Now()
-		w.silent[id] = since
+		w.silent[b.ID] = since
 	}
-	return time.Since(since) >= goneFor
+	gone := w.holder.config.Gone
+	return time.Since(since) >= gone || w.isLongAgo(b.Ended, gone)
+}
+
+// isLongAgo reports whether a time that another clock has told is at least so long ago; the zero time is not known.
+func (w *work) isLongAgo(at time.Time, least time.Duration) bool {
+	return !at.IsZero() && time.Since(at) >= least+w.holder.config.Skew
 }
 
 // follow asks how far the batch is, and reads what became of its lines once it has ended.
@@ -224,8 +222,8 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 
 	b, err := w.vendor.Get(ctx, w.order.Vendor)
 	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.NotFound {
-		settle := w.vendor.Limits(llm.Model(w.order.Model)).Settle
-		if time.Since(w.since) < settle+goneFor {
+		gone := w.vendor.Limits(llm.Model(w.order.Model)).Settle + w.holder.config.Gone
+		if time.Since(w.since) < gone && !w.isLongAgo(w.dueBy(&b), gone) {
 			return false, err
 		}
 		return w.close(ctx, protocol.LineLost, "its vendor has no such batch any more")
@@ -248,7 +246,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 		return false, nil
 	}
 	if err := w.readResults(ctx); err != nil {
-		if !w.areLost(err) {
+		if !w.areLost(&b, err) {
 			return false, err
 		}
 		return w.close(ctx, protocol.LineLost, "what became of it cannot be read: "+err.Error())
@@ -261,7 +259,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 // is paid for and used, and the rest is asked in real time.
 func (w *work) endOverdue(ctx context.Context, b *batch.Batch) error {
 	due := w.dueBy(b)
-	if w.cancelled || due.IsZero() || time.Since(due) < clockSkew {
+	if w.cancelled || due.IsZero() || time.Since(due) < w.holder.config.Skew {
 		return nil
 	}
 	why := fmt.Sprintf("it was to end by %s, and its vendor has not ended it (%s); it is cancelled, and what it has not answered is asked in real time", due.UTC().Format("2006-01-02 15:04 UTC"), b.Word)
@@ -311,7 +309,7 @@ func triesOf(b batch.Batch) int64 {
 
 // areLost reports whether results that could not be read will not be there another time either: the
 // vendor has said for long that there are none, or sends what nobody can read.
-func (w *work) areLost(err error) bool {
+func (w *work) areLost(b *batch.Batch, err error) bool {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok || e.Kind != llm.NotFound && e.Kind != llm.Garbled {
 		w.unreadable = time.Time{}
@@ -320,7 +318,8 @@ func (w *work) areLost(err error) bool {
 	if w.unreadable.IsZero() {
 		w.unreadable = time.Now()
 	}
-	return time.Since(w.unreadable) >= w.vendor.Limits(llm.Model(w.order.Model)).Settle+goneFor
+	gone := w.vendor.Limits(llm.Model(w.order.Model)).Settle + w.holder.config.Gone
+	return time.Since(w.unreadable) >= gone || w.isLongAgo(b.Ended, gone)
 }
 
 // tell reports how many lines are done, if there are more than before.
