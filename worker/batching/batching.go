@@ -157,6 +157,7 @@ type work struct {
 	prices     *llm.Prices
 	createdAs  string    // the id of a batch that was made, and whose id is perhaps not stored
 	since      time.Time // that it is looked for, or asked for
+	begun      time.Time // when the creation was begun that it is in; zero if that is not known
 	lost       bool      // this process has begun to create it, and does not know what came of that
 	cancelled  bool      // its vendor was told
 	endingFrom time.Time // since when
@@ -210,6 +211,10 @@ func (w *work) run(ctx context.Context) {
 	}
 
 	w.since = time.Now()
+	if w.order.Tries == 0 { // of several creations the store keeps when the first was begun
+		w.begun = w.order.Begun
+	}
+
 	for ctx.Err() == nil {
 		over, err := w.step(ctx)
 		switch {

@@ -308,6 +308,35 @@ func TestLostCreations(t *testing.T) {
 	}
 }
 
+// The store keeps when a batch was first begun. One that is begun again much later is found, and not made twice, however
+// long its vendor needs to show it; whether the worker that made it goes on, or another takes over.
+func TestLateCreationThatIsLost(t *testing.T) {
+	for _, takenOver := range []bool{false, true} {
+		t.Run(fmt.Sprintf("taken over %t", takenOver), func(t *testing.T) {
+			script := func() batches.Config {
+				return batches.Config{Hidden: 10 * time.Minute, Creates: func(n int, upload bool) batches.Loss {
+					if upload {
+						return batches.Kept
+					}
+					return batches.After
+				}}
+			}
+			each(t, script, func(h *house) {
+				h.order.Begun, h.order.Tries = time.Now().Add(-30*time.Hour), 1
+				stop := h.work()
+				if takenOver {
+					<-time.After(20 * time.Second)
+					stop()
+					stop = h.work()
+				}
+				h.untilOver()
+				stop()
+				h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: lines})
+			})
+		})
+	}
+}
+
 // A batch of others that has ended, and has no result that says whose it is, holds up the search for a lost creation for
 // an hour, and not for ever.
 func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {

@@ -73,6 +73,7 @@ func (w *work) create(ctx context.Context) (over bool, err error) {
 	}
 
 	// The time begins before the store hears of it: whoever takes the batch over counts from there on.
+	w.begun = time.Now()
 	limited, stop := context.WithTimeout(ctx, w.holder.config.Create)
 	defer stop()
 	if err := w.moveTo(limited, &protocol.BatchReport{State: protocol.BatchCreating}); err != nil {
@@ -185,11 +186,11 @@ func (w *work) find(ctx context.Context) error {
 	}
 
 	// Another process may have been making it until a moment ago, and still be.
-	settle, longest := limits.Settle, limits.Settle+w.holder.config.Create
+	settle := limits.Settle
 	if !w.lost {
-		settle = longest
+		settle += w.holder.config.Create
 	}
-	if unclear > 0 || time.Since(w.since) < settle && !w.isLongAgo(begun, longest) {
+	if unclear > 0 || !w.believes(w.since, settle, w.begun) {
 		return nil
 	}
 	w.lost = false
@@ -203,13 +204,19 @@ func (w *work) isSilent(b *batch.Batch) bool {
 		since = time.Now()
 		w.silent[b.ID] = since
 	}
-	gone := w.holder.config.Gone
-	return time.Since(since) >= gone || w.isLongAgo(b.Ended, gone)
+	return w.believes(since, w.holder.config.Gone, b.Ended)
 }
 
-// isLongAgo reports whether a time that another clock has told is at least so long ago; the zero time is not known.
-func (w *work) isLongAgo(at time.Time, least time.Duration) bool {
-	return !at.IsZero() && time.Since(at) >= least+w.holder.config.Skew
+// believes reports whether what a vendor has said to this worker since a time has to be believed: when it has said so for
+// a while. Since workers may live for less, it is enough that they are told so a few times, if the vendor should have said
+// something else for as long, by a time that it or the store tells; zero if they tell none.
+func (w *work) believes(since time.Time, least time.Duration, from time.Time) bool {
+	c := &w.holder.config
+	seen := time.Since(since)
+	if seen >= least {
+		return true
+	}
+	return !from.IsZero() && time.Since(from) >= least+c.Skew && seen >= c.Slowest
 }
 
 // follow asks how far the batch is, and reads what became of its lines once it has ended.
@@ -223,7 +230,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 	b, err := w.vendor.Get(ctx, w.order.Vendor)
 	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.NotFound {
 		gone := w.vendor.Limits(llm.Model(w.order.Model)).Settle + w.holder.config.Gone
-		if time.Since(w.since) < gone && !w.isLongAgo(w.dueBy(&b), gone) {
+		if !w.believes(w.since, gone, w.dueBy(&batch.Batch{})) {
 			return false, err
 		}
 		return w.close(ctx, protocol.LineLost, "its vendor has no such batch any more")
@@ -287,7 +294,7 @@ func (w *work) dueBy(b *batch.Batch) time.Time {
 
 	begun, within := b.Created, w.vendor.Limits(llm.Model(w.order.Model)).Within
 	if begun.IsZero() {
-		begun = w.order.Begun
+		begun = w.begun
 	}
 	if begun.IsZero() || within == 0 {
 		return time.Time{}
@@ -319,7 +326,7 @@ func (w *work) areLost(b *batch.Batch, err error) bool {
 		w.unreadable = time.Now()
 	}
 	gone := w.vendor.Limits(llm.Model(w.order.Model)).Settle + w.holder.config.Gone
-	return time.Since(w.unreadable) >= gone || w.isLongAgo(b.Ended, gone)
+	return w.believes(w.unreadable, gone, b.Ended)
 }
 
 // tell reports how many lines are done, if there are more than before.
