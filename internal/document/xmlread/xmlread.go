@@ -5,6 +5,7 @@ package xmlread
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -91,12 +92,14 @@ func (w *wide) Read(p []byte) (int, error) {
 // wideEncoding returns the encoding of XML that begins with these bytes, by its byte order mark or by where
 // the zeros of its first character are, which is one of ASCII; nil if that has one byte.
 func wideEncoding(begin []byte) encoding.Encoding {
-	zeros := ""
-	for _, b := range begin {
-		zeros += map[bool]string{true: "0", false: "x"}[b == 0]
+	shape := bytes.Repeat([]byte("x"), len(begin))
+	for i, b := range begin {
+		if b == 0 {
+			shape[i] = '0'
+		}
 	}
 
-	switch mark := string(begin); {
+	switch mark, zeros := string(begin), string(shape); {
 	case mark == "\xff\xfe\x00\x00", zeros == "x000":
 		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
 	case mark == "\x00\x00\xfe\xff", zeros == "000x":
