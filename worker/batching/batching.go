@@ -7,8 +7,6 @@
 //   - Of a batch that was begun, by this process or one before, the vendor is asked first. It is made again
 //     only when its vendor has had the time to show it, and whoever may still have been making it has had
 //     to give up: Limits.Settle, and Config.Create.
-//   - What takes a while to be believed is counted from what the store and the vendor say as well: workers
-//     that live for minutes would never have waited long enough.
 //   - A report that is refused ends the work on a batch: another worker sees to it.
 //
 // It imports the port to batches and no vendor, and knows no session and no stream.
@@ -47,8 +45,8 @@ type Config struct {
 	Slowest time.Duration // between two of them, at last. Defaults to 2 minutes
 	Create  time.Duration // that the creation of a batch may take. Defaults to 10 minutes
 
-	// Gone is how long a vendor has to say that it has no such batch, or no results of it, after it had
-	// some, to be believed. Defaults to an hour.
+	// Gone is how long a vendor has to say that it has no such batch, or no results of it, to be believed.
+	// Defaults to an hour.
 	Gone time.Duration
 
 	// Skew is by how much clocks may differ: of this process, of the one that began to create a batch, and
@@ -156,8 +154,9 @@ type work struct {
 	vendor     batch.Vendor
 	prices     *llm.Prices
 	createdAs  string    // the id of a batch that was made, and whose id is perhaps not stored
-	since      time.Time // that it is looked for, or asked for
-	begun      time.Time // when the creation was begun that it is in; zero if that is not known
+	since      time.Time // that it is in its state here, as far as this process knows
+	without    time.Time // since when its vendor says that it is not there; zero if it has not said so
+	begun      time.Time // when this process began to create it; zero if it did not
 	lost       bool      // this process has begun to create it, and does not know what came of that
 	cancelled  bool      // its vendor was told
 	endingFrom time.Time // since when
@@ -211,10 +210,6 @@ func (w *work) run(ctx context.Context) {
 	}
 
 	w.since = time.Now()
-	if w.order.Tries == 0 { // of several creations the store keeps when the first was begun
-		w.begun = w.order.Begun
-	}
-
 	for ctx.Err() == nil {
 		over, err := w.step(ctx)
 		switch {
@@ -274,7 +269,7 @@ func (w *work) moveTo(ctx context.Context, r *protocol.BatchReport) error {
 	if r.Vendor != "" {
 		w.order.Vendor = r.Vendor
 	}
-	w.since, w.pause = time.Now(), 0
+	w.since, w.without, w.pause = time.Now(), time.Time{}, 0
 	return nil
 }
 

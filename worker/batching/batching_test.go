@@ -148,6 +148,13 @@ func (d *desk) setWait(why string) {
 	d.order.Wait = why
 }
 
+// setCancel says whether the job of the batch was cancelled.
+func (d *desk) setCancel(is bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.order.Cancel = is
+}
+
 // told returns what people were told of the batch.
 func (d *desk) told() []string {
 	d.mu.Lock()
@@ -214,26 +221,6 @@ func (h *house) work() (stop func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { holder.Run(ctx, h.desk) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
-}
-
-// workInTurns sees to the batch as workers do that live for five minutes, one after the other.
-func (h *house) workInTurns() (stop func()) {
-	ctx, cancel := context.WithCancel(h.t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		for ctx.Err() == nil {
-			end := h.work()
-			select {
-			case <-time.After(5 * time.Minute):
-			case <-ctx.Done():
-			}
-			end()
-		}
-	})
 	return func() {
 		cancel()
 		running.Wait()
@@ -308,6 +295,61 @@ func TestLostCreations(t *testing.T) {
 	}
 }
 
+// An absent vendor does not answer who looks for batches, or asks for one, for a while.
+type absent struct {
+	batch.Vendor
+	until time.Time
+}
+
+var errAbsent = llm.NewError(llm.Server, "the vendor is away")
+
+// Find implements batch.Vendor.
+func (a absent) Find(ctx context.Context, mark string, since time.Time) ([]batch.Batch, error) {
+	if time.Now().Before(a.until) {
+		return nil, errAbsent
+	}
+	return a.Vendor.Find(ctx, mark, since)
+}
+
+// Get implements batch.Vendor. The first answer is that there is no such batch.
+func (a absent) Get(ctx context.Context, id string) (batch.Batch, error) {
+	switch now := time.Now(); {
+	case now.Before(a.until):
+		return batch.Batch{}, errAbsent
+	case now.Before(a.until.Add(5 * time.Minute)):
+		return batch.Batch{}, llm.NewError(llm.NotFound, "there is no such batch")
+	}
+	return a.Vendor.Get(ctx, id)
+}
+
+// While a vendor cannot be asked, it has not said that it has no such batch: none is made twice when it answers again, and
+// none is given up.
+func TestAbsentVendorSaysNothing(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		t.Run(fmt.Sprintf("a lost creation %t", lost), func(t *testing.T) {
+			script := func() batches.Config {
+				config := batches.Config{}
+				if lost {
+					config.Hidden = 3*time.Hour + 10*time.Minute
+					config.Creates = func(_ int, upload bool) batches.Loss {
+						if upload {
+							return batches.Kept
+						}
+						return batches.After
+					}
+				}
+				return config
+			}
+			each(t, script, func(h *house) {
+				h.vendor = absent{h.vendor, time.Now().Add(3 * time.Hour)}
+				defer h.work()()
+				h.untilOver()
+				h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: lines})
+			})
+		})
+	}
+}
+
 // The store keeps when a batch was first begun. One that is begun again much later is found, and not made twice, however
 // long its vendor needs to show it; whether the worker that made it goes on, or another takes over.
 func TestLateCreationThatIsLost(t *testing.T) {
@@ -365,7 +407,7 @@ func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {
 		}
 	}
 
-	test := func(h *house, work func() (stop func())) {
+	each(t, script, func(h *house) {
 		order := batch.Order{Mark: othersMark, Model: llm.Model(h.order.Model)}
 		for i := range lines {
 			request := llm.Request{Model: order.Model, Messages: []llm.Message{llm.Say(llm.User, "another question")}, MaxTokens: 100}
@@ -379,7 +421,7 @@ func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {
 		mu.Lock()
 		others = false
 		mu.Unlock()
-		defer work()()
+		defer h.work()()
 		begun := time.Now()
 		for h.server.Made() < 2 {
 			if time.Since(begun) > 5*time.Hour {
@@ -390,11 +432,6 @@ func TestBatchWithoutResultsHoldsNobodyUpForEver(t *testing.T) {
 		if took := time.Since(begun); h.order.Provider == "anthropic" && took < time.Hour {
 			h.t.Errorf("the batch was made again after %v, when the other might still have said whose it is", took)
 		}
-	}
-
-	each(t, script, func(h *house) { test(h, h.work) })
-	t.Run("by workers that live for minutes", func(t *testing.T) {
-		each(t, script, func(h *house) { test(h, h.workInTurns) })
 	})
 }
 
@@ -553,15 +590,6 @@ func TestResultsThatCannotBeRead(t *testing.T) {
 		})
 	}
 
-	t.Run("by workers that live for minutes", func(t *testing.T) {
-		each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
-			h.vendor = lossy{h.vendor, llm.NotFound}
-			defer h.workInTurns()()
-			h.untilOver()
-			h.want(1, map[protocol.LineOutcome]int{protocol.LineSucceeded: 1, protocol.LineLost: lines - 1})
-		})
-	})
-
 	t.Run("unreachable", func(t *testing.T) {
 		each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
 			h.vendor = lossy{h.vendor, llm.Network}
@@ -583,33 +611,28 @@ func (gone) Get(context.Context, string) (batch.Batch, error) {
 	return batch.Batch{}, llm.NewError(llm.NotFound, "there is no such batch")
 }
 
-// A batch that its vendor does not have any more is given up, by workers that live for minutes too; not sooner than a vendor
-// may take to show it.
+// Cancel implements batch.Vendor.
+func (gone) Cancel(context.Context, string) error {
+	return llm.NewError(llm.NotFound, "there is no such batch")
+}
+
+// A batch that its vendor does not have any more is given up, one that was cancelled too; not sooner than a vendor may take to
+// show it.
 func TestBatchThatIsGone(t *testing.T) {
-	for _, inTurns := range []bool{false, true} {
-		t.Run(fmt.Sprintf("in turns %t", inTurns), func(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cancelled %t", cancelled), func(t *testing.T) {
 			each(t, func() batches.Config { return batches.Config{} }, func(h *house) {
 				h.vendor = gone{h.vendor}
-				begun, work := time.Now(), h.work
-				if inTurns {
-					work = h.workInTurns
-				}
+				begun := time.Now()
+				defer h.work()()
+				<-time.After(time.Minute)
+				h.setCancel(cancelled)
 
-				defer work()()
-				for range 5 * 24 {
-					if h.isOver() {
-						break
-					}
-					<-time.After(time.Hour)
-				}
-
-				if !h.isOver() {
-					t.Fatalf("it is not over after five days: %+v", h.order)
-				}
+				h.untilOver()
+				h.want(1, map[protocol.LineOutcome]int{protocol.LineLost: lines})
 				if took := time.Since(begun); took < time.Hour {
 					t.Errorf("it was given up after %v", took)
 				}
-				h.want(1, map[protocol.LineOutcome]int{protocol.LineLost: lines})
 			})
 		})
 	}

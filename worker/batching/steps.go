@@ -1,6 +1,7 @@
 package batching
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,13 +153,13 @@ func (w *work) setApart(ctx context.Context, bad []protocol.LineReply) (over boo
 // find looks for a batch that was begun, and perhaps made.
 func (w *work) find(ctx context.Context) error {
 	limits := w.vendor.Limits(llm.Model(w.order.Model))
-	begun := w.order.Begun
-	if begun.IsZero() {
-		begun = w.since
-	}
+	begun := cmp.Or(w.order.Begun, w.begun, w.since)
 	all, err := w.vendor.Find(ctx, w.order.Mark, begun.Add(-w.holder.config.Skew))
 	if err != nil {
 		return err
+	}
+	if w.without.IsZero() { // while its vendor could not be asked it has not said anything
+		w.without = time.Now()
 	}
 
 	unclear := 0
@@ -174,7 +175,7 @@ func (w *work) find(ctx context.Context) error {
 		case "":
 			// What has ended, and has had no result for so long that says whose it is, will not say it any more:
 			// Anthropic's have their mark in results alone. If it was this one, its results are lost.
-			if b.Status.Over() && w.isSilent(&b) {
+			if b.Status.Over() && w.isSilent(b.ID) {
 				continue
 			}
 
@@ -190,47 +191,39 @@ func (w *work) find(ctx context.Context) error {
 	if !w.lost {
 		settle += w.holder.config.Create
 	}
-	if unclear > 0 || !w.believes(w.since, settle, w.begun) {
+	if unclear > 0 || time.Since(w.without) < settle {
 		return nil
 	}
 	w.lost = false
 	return w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"})
 }
 
-// isSilent reports whether a batch that has ended was without results for as long as its vendor has to be believed.
-func (w *work) isSilent(b *batch.Batch) bool {
-	since, seen := w.silent[b.ID]
+// isSilent reports whether a batch that has ended was seen without results for as long as its vendor has to be believed.
+func (w *work) isSilent(id string) bool {
+	since, seen := w.silent[id]
 	if !seen {
 		since = time.Now()
-		w.silent[b.ID] = since
+		w.silent[id] = since
 	}
-	return w.believes(since, w.holder.config.Gone, b.Ended)
-}
-
-// believes reports whether what a vendor has said to this worker since a time has to be believed: when it has said so for
-// a while. Since workers may live for less, it is enough that they are told so a few times, if the vendor should have said
-// something else for as long, by a time that it or the store tells; zero if they tell none.
-func (w *work) believes(since time.Time, least time.Duration, from time.Time) bool {
-	c := &w.holder.config
-	seen := time.Since(since)
-	if seen >= least {
-		return true
-	}
-	return !from.IsZero() && time.Since(from) >= least+c.Skew && seen >= c.Slowest
+	return time.Since(since) >= w.holder.config.Gone
 }
 
 // follow asks how far the batch is, and reads what became of its lines once it has ended.
 func (w *work) follow(ctx context.Context) (over bool, err error) {
 	if w.isCancelled() && !w.cancelled {
-		if err := w.cancelAtVendor(ctx); err != nil {
+		err := w.cancelAtVendor(ctx)
+		if e, ok := errors.AsType[*llm.Error](err); err != nil && !(ok && e.Kind == llm.NotFound) { // else it is told below how long it is gone
 			return false, err
 		}
 	}
 
 	b, err := w.vendor.Get(ctx, w.order.Vendor)
 	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.NotFound {
-		gone := w.vendor.Limits(llm.Model(w.order.Model)).Settle + w.holder.config.Gone
-		if !w.believes(w.since, gone, w.dueBy(&batch.Batch{})) {
+		if w.without.IsZero() {
+			w.without = time.Now()
+		}
+		settle := w.vendor.Limits(llm.Model(w.order.Model)).Settle
+		if time.Since(w.without) < settle+w.holder.config.Gone {
 			return false, err
 		}
 		return w.close(ctx, protocol.LineLost, "its vendor has no such batch any more")
@@ -239,7 +232,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 		return false, err
 	}
 
-	w.since = time.Now()
+	w.without = time.Time{}
 	if !b.Status.Over() {
 		return false, errors.Join(w.tell(ctx, b.Counts), w.endOverdue(ctx, &b))
 	}
@@ -253,7 +246,7 @@ func (w *work) follow(ctx context.Context) (over bool, err error) {
 		return false, nil
 	}
 	if err := w.readResults(ctx); err != nil {
-		if !w.areLost(&b, err) {
+		if !w.areLost(err) {
 			return false, err
 		}
 		return w.close(ctx, protocol.LineLost, "what became of it cannot be read: "+err.Error())
@@ -294,7 +287,7 @@ func (w *work) dueBy(b *batch.Batch) time.Time {
 
 	begun, within := b.Created, w.vendor.Limits(llm.Model(w.order.Model)).Within
 	if begun.IsZero() {
-		begun = w.begun
+		begun = w.order.Begun
 	}
 	if begun.IsZero() || within == 0 {
 		return time.Time{}
@@ -316,7 +309,7 @@ func triesOf(b batch.Batch) int64 {
 
 // areLost reports whether results that could not be read will not be there another time either: the
 // vendor has said for long that there are none, or sends what nobody can read.
-func (w *work) areLost(b *batch.Batch, err error) bool {
+func (w *work) areLost(err error) bool {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok || e.Kind != llm.NotFound && e.Kind != llm.Garbled {
 		w.unreadable = time.Time{}
@@ -325,8 +318,7 @@ func (w *work) areLost(b *batch.Batch, err error) bool {
 	if w.unreadable.IsZero() {
 		w.unreadable = time.Now()
 	}
-	gone := w.vendor.Limits(llm.Model(w.order.Model)).Settle + w.holder.config.Gone
-	return w.believes(w.unreadable, gone, b.Ended)
+	return time.Since(w.unreadable) >= w.vendor.Limits(llm.Model(w.order.Model)).Settle+w.holder.config.Gone
 }
 
 // tell reports how many lines are done, if there are more than before.
