@@ -295,6 +295,33 @@ func TestLostCreations(t *testing.T) {
 	}
 }
 
+// A batch of which nobody ever hears whether it was made, and that never was, is given up after some days, and its calls are
+// made in real time.
+func TestCreationThatIsAlwaysLost(t *testing.T) {
+	script := func() batches.Config {
+		return batches.Config{Creates: func(_ int, upload bool) batches.Loss {
+			if upload {
+				return batches.Kept
+			}
+			return batches.Before
+		}}
+	}
+	each(t, script, func(h *house) {
+		defer h.work()()
+		for range 5 * 24 {
+			if h.isOver() {
+				break
+			}
+			<-time.After(time.Hour)
+		}
+
+		if !h.isOver() {
+			t.Fatalf("it is not over after five days: %+v", h.order)
+		}
+		h.want(0, map[protocol.LineOutcome]int{protocol.LineErrored: lines})
+	})
+}
+
 // An absent vendor does not answer who looks for batches, or asks for one, for a while.
 type absent struct {
 	batch.Vendor

@@ -41,7 +41,7 @@ func (w *work) step(ctx context.Context) (over bool, err error) {
 	case w.order.State == protocol.BatchPlanned:
 		return w.create(ctx)
 	case w.order.State == protocol.BatchCreating:
-		return false, w.find(ctx)
+		return w.find(ctx)
 	case w.order.State == protocol.BatchCreated:
 		return w.follow(ctx)
 	}
@@ -151,12 +151,12 @@ func (w *work) setApart(ctx context.Context, bad []protocol.LineReply) (over boo
 }
 
 // find looks for a batch that was begun, and perhaps made.
-func (w *work) find(ctx context.Context) error {
+func (w *work) find(ctx context.Context) (over bool, err error) {
 	limits := w.vendor.Limits(llm.Model(w.order.Model))
 	begun := cmp.Or(w.order.Begun, w.begun, w.since)
 	all, err := w.vendor.Find(ctx, w.order.Mark, begun.Add(-w.holder.config.Skew))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if w.without.IsZero() { // while its vendor could not be asked it has not said anything
 		w.without = time.Now()
@@ -170,8 +170,7 @@ func (w *work) find(ctx context.Context) error {
 		switch b.Mark {
 		case w.order.Mark:
 			w.createdAs = b.ID
-			_, err := w.step(ctx)
-			return err
+			return w.step(ctx)
 		case "":
 			// What has ended, and has had no result for so long that says whose it is, will not say it any more:
 			// Anthropic's have their mark in results alone. If it was this one, its results are lost.
@@ -192,10 +191,18 @@ func (w *work) find(ctx context.Context) error {
 		settle += w.holder.config.Create
 	}
 	if unclear > 0 || time.Since(w.without) < settle {
-		return nil
+		return false, nil
 	}
+
 	w.lost = false
-	return w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"})
+	if w.order.Tries+1 >= mostTries {
+		return w.close(ctx, protocol.LineErrored, "the batch could not be made: nobody heard what came of it each time, and its vendor has none of its mark")
+	}
+	if err := w.moveTo(ctx, &protocol.BatchReport{State: protocol.BatchPlanned, Trouble: "it was begun, and its vendor has none of its mark"}); err != nil {
+		return false, err
+	}
+	w.order.Tries++ // as the store counts
+	return false, nil
 }
 
 // isSilent reports whether a batch that has ended was seen without results for as long as its vendor has to be believed.

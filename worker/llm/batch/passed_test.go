@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/batch"
@@ -43,5 +44,28 @@ func TestResultsThatAreShortened(t *testing.T) {
 	}
 	if n != len(lines) {
 		t.Errorf("%d results, want %d", n, len(lines))
+	}
+}
+
+// A server that passes batches on and does not say when they were made has them found nevertheless.
+func TestBatchesWithoutTheirTimeAreFound(t *testing.T) {
+	const mark = "MARKOFTHISBATCH2345"
+	for provider, body := range map[string]string{
+		"openai":    `{"data":[{"id":"b_1","status":"in_progress","metadata":{"coditect_mark":"` + mark + `"}}]}`,
+		"anthropic": `{"data":[{"id":"b_1","processing_status":"in_progress","request_counts":{"processing":6}}]}`,
+		"gemini":    `{"operations":[{"name":"batches/b_1","metadata":{"displayName":"` + mark + `","state":"BATCH_STATE_RUNNING"}}]}`,
+	} {
+		t.Run(provider, func(t *testing.T) {
+			v, err := vendors.All().NewBatches(provider, llm.Config{Key: llm.NewKey("k0123456789"), Transport: transport(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := v.Find(t.Context(), mark, time.Now().Add(-time.Hour))
+			if err != nil || len(found) != 1 || !strings.HasSuffix(found[0].ID, "b_1") {
+				t.Errorf("found %+v: %v", found, err)
+			}
+		})
 	}
 }

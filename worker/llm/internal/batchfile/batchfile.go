@@ -432,8 +432,8 @@ func (v *vendor) Find(ctx context.Context, mark string, since time.Time) ([]batc
 				continue
 			}
 			seen[s.ID] = true
-			if s.Created.time().Before(since.Truncate(time.Second)) {
-				return out, nil // the newest come first
+			if made := s.Created.time(); !made.IsZero() && made.Before(since.Truncate(time.Second)) {
+				return out, nil // the newest come first; some servers do not say when each was made
 			}
 			if s.Metadata[markKey] == mark {
 				out = append(out, v.batchOf(ctx, s))

@@ -287,7 +287,8 @@ func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batc
 
 		for i := range page.Operations {
 			o := &page.Operations[i]
-			if o.Metadata.DisplayName == mark && !o.Metadata.Created.Before(since) {
+			made := o.Metadata.Created
+			if o.Metadata.DisplayName == mark && (made.IsZero() || !made.Before(since)) {
 				out = append(out, b.batchOf(ctx, o))
 			}
 		}

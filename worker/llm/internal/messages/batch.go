@@ -312,7 +312,7 @@ func (b batches) Find(ctx context.Context, mark string, since time.Time) ([]batc
 		if err != nil {
 			return nil, err
 		}
-		if one.Created.Before(since) {
+		if !one.Created.IsZero() && one.Created.Before(since) {
 			break // the newest come first
 		}
 
