@@ -362,6 +362,7 @@ func (r *Reviewer) findHeld(ctx context.Context, w *waiting, d *mapreduce.NewDec
 		}
 		return nil
 	})
+
 	if err == nil && found.record == nil {
 		err = &errs.Error{
 			Kind: errs.NotFound, Reason: "RECORD_NOT_FOUND",

@@ -136,6 +136,7 @@ func (b *book) readGlobal(r record) error {
 	case recordSST:
 		return b.readStrings(r)
 	}
+
 	return nil
 }
 

@@ -73,63 +73,52 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMergedRows: a head that groups columns has a row of names below it, and stands above
-// each of them.
-func TestMergedRows(t *testing.T) {
-	text := new(richtext.Writer)
-	w := sheet.Writer{Text: text}
-	for i, r := range []struct {
-		cells []string
-		spans []int
-	}{
-		{[]string{"Goods", "Sold"}, []int{0, 2}},
-		{[]string{"Goods", "2023", "2024"}, nil},
-		{[]string{"Bolts", "7", "9"}, nil},
-		{[]string{"Sum", "", "16"}, []int{2}},
-	} {
-		if err := w.MergedRow(i+1, r.cells, r.spans); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.End()
-	d, err := text.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "| Goods | Sold | Sold |\n| Goods | 2023 | 2024 |\n| --- | --- | --- |\n| Bolts | 7 | 9 |\n| Sum || 16 |\n"
-	if diff := cmp.Diff(want, d.Text); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+// A mergedRow is a row of cells, each with how many columns it covers.
+type mergedRow struct {
+	cells []string
+	spans []int
 }
 
-// TestWideCellBelow: rows below an empty row go on with a table also if a merged cell of theirs reaches
-// beyond its head, and a column within them is empty.
-func TestWideCellBelow(t *testing.T) {
-	text := new(richtext.Writer)
-	w := sheet.Writer{Text: text}
-	for i, r := range []struct {
-		cells []string
-		spans []int
+// TestMergedRows: a head that groups columns has a row of names below it, and stands above its columns.
+// Rows below an empty row go on with a table also if a merged cell of theirs reaches beyond its head, and a
+// column within them is empty.
+func TestMergedRows(t *testing.T) {
+	for name, test := range map[string]struct {
+		rows []mergedRow
+		want string
 	}{
-		{[]string{"a", "b", "c", "d", "e"}, nil},
-		{[]string{"x", "1", "k", "2", "3"}, nil},
-		{[]string{"v", "7", "", "8", "9"}, nil},
-		{},
-		{[]string{"y", "4", "", "5", "6"}, []int{1, 1, 1, 1, 2}},
+		"a head of two rows": {[]mergedRow{
+			{[]string{"Goods", "Sold"}, []int{0, 2}},
+			{[]string{"Goods", "2023", "2024"}, nil},
+			{[]string{"Bolts", "7", "9"}, nil},
+			{[]string{"Sum", "", "16"}, []int{2}},
+		}, "| Goods | Sold | Sold |\n| Goods | 2023 | 2024 |\n| --- | --- | --- |\n| Bolts | 7 | 9 |\n| Sum || 16 |\n"},
+		"a wide cell below an empty row": {[]mergedRow{
+			{[]string{"a", "b", "c", "d", "e"}, nil},
+			{[]string{"x", "1", "k", "2", "3"}, nil},
+			{[]string{"v", "7", "", "8", "9"}, nil},
+			{},
+			{[]string{"y", "4", "", "5", "6"}, []int{1, 1, 1, 1, 2}},
+		}, "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| x | 1 | k | 2 | 3 |\n| v | 7 |  | 8 | 9 |\n| y | 4 |  | 5 | 6 ||\n"},
 	} {
-		if err := w.MergedRow(i+1, r.cells, r.spans); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.End()
+		t.Run(name, func(t *testing.T) {
+			text := new(richtext.Writer)
+			w := sheet.Writer{Text: text}
+			for i, r := range test.rows {
+				if err := w.MergedRow(i+1, r.cells, r.spans); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.End()
 
-	d, err := text.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| x | 1 | k | 2 | 3 |\n| v | 7 |  | 8 | 9 |\n| y | 4 |  | 5 | 6 ||\n"
-	if diff := cmp.Diff(want, d.Text); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+			d, err := text.Document()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, d.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
